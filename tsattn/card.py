@@ -1,0 +1,63 @@
+"""ModelCard: what a trained model says of itself, carried by run folders and model files alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from tsattn.errors import InputError
+
+CARD_FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCard:
+    """Everything a predictor needs to know beside the weights; JSON in the ONNX key `tsattn`.
+
+    classes: labels in original spelling, in the order of the columns of `probabilities`.
+    channels: channel names in the order of the input's second axis.
+    attention, tokens, preset: the words the model was built from.
+    lengths: shortest, median and longest length of the training cases, in timepoints.
+    mean, std: (channels,) of the training cases, as the graph applies them.
+    source: what it was trained on, as typed; table: column roles of that source
+        (`layout`, `id`, `time`, `label`), empty for sources that are no tables.
+    protocol: how the weights were chosen. test: metrics on the test split once measured, else empty.
+    fingerprint: of the training cases. versions: packages that made it.
+    """
+
+    classes: tuple[str, ...]
+    channels: tuple[str, ...]
+    attention: str
+    tokens: str
+    preset: str
+    lengths: tuple[int, int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    source: str
+    protocol: str
+    fingerprint: str
+    table: dict[str, str] = field(default_factory=dict)
+    test: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    format: int = CARD_FORMAT
+
+    def to_json(self) -> str:
+        """One JSON object; keys are the field names."""
+        return json.dumps(dataclasses.asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str, where: str) -> ModelCard:
+        """Reads `to_json`'s text. InputError naming `where` if it is another format or incomplete."""
+        try:
+            raw = json.loads(text)
+            if raw["format"] != CARD_FORMAT:
+                raise InputError(
+                    f"{where}: model card of format {raw['format']}, this tsattn reads format "
+                    f"{CARD_FORMAT}. Export the model again with this version."
+                )
+            tuples = {k: tuple(raw[k]) for k in ("classes", "channels", "lengths", "mean", "std")}
+            return cls(**{**raw, **tuples})
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{where}: the model card cannot be read ({error}).") from None

@@ -1,0 +1,51 @@
+"""The application: joins the commands and turns TsattnError into one message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from tsattn import __version__
+from tsattn.errors import TsattnError
+
+app = typer.Typer(
+    name="tsattn",
+    help="Classify time series with transformers whose attention you choose by a word.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tsattn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Entry point of the console script. Exit codes: 0, 2 input, 3 check, 130 interrupted, 1 bug."""
+    # Two OpenMP threads that spin stop each other on a busy machine; this must stand before torch
+    # is imported (docs/log.md has the measurement).
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        app()
+    except TsattnError as error:
+        from tsattn.cli import console
+
+        console.fail(str(error))
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)

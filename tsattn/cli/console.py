@@ -1,0 +1,64 @@
+"""The only place that prints: results to stdout, progress and remarks to stderr."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.markup import escape
+
+out = Console(soft_wrap=False)
+err = Console(stderr=True)
+
+
+def show(renderable: RenderableType) -> None:
+    """A result for a person: a rich table or text, to stdout."""
+    out.print(renderable)
+
+
+def show_json(document: Any) -> None:
+    """A result for a program: one JSON document, the only thing on stdout."""
+    out.file.write(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+
+def remark(message: str) -> None:
+    """A sentence beside the result, to stderr."""
+    err.print(escape(message), style="dim", highlight=False, soft_wrap=True)
+
+
+def fail(message: str) -> None:
+    """The one message of a command that did not succeed, to stderr."""
+    err.print("[bold red]Error:[/] " + escape(message), highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A spinner on stderr while something runs whose length is not known; nothing when it is no terminal."""
+    if err.is_terminal:
+        with err.status(escape(what)):
+            yield
+    else:
+        yield
+
+
+class _RemarkHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        remark(record.getMessage())
+
+
+def hear_remarks() -> None:
+    """Prints what the library says through logging.getLogger("tsattn.…"), warnings and up, as remarks.
+
+    Each sentence is printed once a process.
+    """
+    logger = logging.getLogger("tsattn")
+    if not logger.handlers:
+        said: set[str] = set()
+        handler = _RemarkHandler(logging.WARNING)
+        handler.addFilter(lambda r: r.getMessage() not in said and not said.add(r.getMessage()))  # type: ignore[func-returns-value]
+        logger.addHandler(handler)
+        logger.propagate = False

@@ -1,0 +1,24 @@
+"""The one exception family of tsattn.
+
+A message is written for the person who typed the command: what was found, where, what was
+expected and what to type instead. The command line prints it and leaves with `exit_code`;
+anything that is not a TsattnError is a bug of ours and keeps its traceback.
+"""
+
+
+class TsattnError(Exception):
+    """Anything that a user can mend; never raised itself, only through its children."""
+
+    exit_code = 2
+
+
+class InputError(TsattnError):
+    """Wrong usage or bad input: a file, a column, a name, a value (exit code 2)."""
+
+    exit_code = 2
+
+
+class CheckFailed(TsattnError):
+    """A check that was asked for did not hold: parity, a device, an accuracy gate (exit code 3)."""
+
+    exit_code = 3
