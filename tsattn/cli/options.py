@@ -1,0 +1,64 @@
+"""Options that several commands share, spelled and explained once.
+
+A command writes `batch_size: BatchSize = 64`. The table options are absent (None) unless typed:
+then the model card's column roles or the file's header decide.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+LayoutName = Literal["long", "wide"]
+
+_TABLE = "Tables"
+
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN",
+        help="Column that names the case a row belongs to.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+TimeColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="COLUMN",
+        help="Column to order the rows of a case by (long layout).",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        metavar="COLUMN",
+        help="Column that holds the class.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+Layout = Annotated[
+    LayoutName | None,
+    typer.Option(
+        "--layout",
+        help="long: one row a timepoint. wide: one row a case. Told from the header if not given.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+BatchSize = Annotated[int, typer.Option("--batch-size", min=1, metavar="N", help="Cases at a time.")]
+Device = Annotated[
+    DeviceName,
+    typer.Option("--device", help="Where to compute; auto takes the fastest that is really there."),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")
+]
