@@ -9,10 +9,22 @@ from typing import Annotated
 import typer
 
 from tsattn import __version__
+from tsattn.cli.lazy import Entry, lazy_group
 from tsattn.errors import TsattnError
+
+# In the order in which a user meets them.
+COMMANDS = {
+    "demo": Entry("tsattn.cli.demo:demo", "Train, judge, export and predict on embedded data, in minutes."),
+    "train": Entry("tsattn.cli.train:train", "Train a classifier and write a run folder."),
+    "eval": Entry("tsattn.cli.eval:evaluate", "Judge a run or a model file on labelled data."),
+    "export": Entry("tsattn.cli.export:app", "Turn a run into one self-contained model file, and prove it."),
+    "predict": Entry("tsattn.cli.predict:predict", "Classify files with a model file or a run."),
+    "attention": Entry("tsattn.cli.attention:app", "What an attention spec can be made of."),
+}
 
 app = typer.Typer(
     name="tsattn",
+    cls=lazy_group(COMMANDS),
     help="Classify time series with transformers whose attention you choose by a word.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -41,7 +53,7 @@ def main() -> None:
     # is imported (docs/log.md has the measurement).
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
-        app()
+        app(prog_name="tsattn")
     except TsattnError as error:
         from tsattn.cli import console
 
