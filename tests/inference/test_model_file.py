@@ -1,0 +1,117 @@
+"""Opening a model file: the card, the device really in use, and what is no model of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from tsattn.errors import CheckFailed, InputError
+from tsattn.inference import cuda
+from tsattn.inference.session import open_model
+
+MakeModel = Callable[..., Path]
+
+
+def reference(values: np.ndarray, model: Path) -> np.ndarray:
+    weights = next(
+        numpy_helper.to_array(w) for w in onnx.load(model).graph.initializer if w.name == "weights"
+    )
+    seen = ~np.isnan(values)
+    mean = np.where(seen, values, 0).sum(2, dtype=np.float64) / np.maximum(seen.sum(2), 1)
+    logits = mean @ weights.astype(np.float64)
+    exp = np.exp(logits - logits.max(1, keepdims=True))
+    return exp / exp.sum(1, keepdims=True)
+
+
+def test_card_and_probabilities_come_from_the_file(make_model: MakeModel) -> None:
+    path = make_model(("b", "A"), ("x", "y"), {"id": "case"})
+    predictor = open_model(path, "cpu")
+    assert predictor.card.classes == ("b", "A")
+    assert predictor.card.table == {"id": "case"}
+    assert predictor.provider == "CPUExecutionProvider"
+    rng = np.random.default_rng(1)
+    for shape in [(1, 2, 1), (3, 2, 7), (64, 2, 29)]:
+        values = rng.normal(size=shape).astype(np.float32)
+        values[rng.random(shape) < 0.2] = np.nan
+        np.testing.assert_allclose(predictor.probabilities(values), reference(values, path), atol=1e-6)
+
+
+def test_nothing_observed_and_no_timepoint_are_the_same(make_model: MakeModel) -> None:
+    predictor = open_model(make_model(("a", "b", "c"), ("x",)), "cpu")
+    unobserved = predictor.probabilities(np.full((2, 1, 5), np.nan, np.float32))
+    assert np.isfinite(unobserved).all()
+    np.testing.assert_array_equal(predictor.probabilities(np.empty((2, 1, 0), np.float32)), unobserved)
+    assert predictor.probabilities(np.empty((0, 1, 5), np.float32)).shape == (0, 3)
+
+
+def test_parallel_calls_share_the_cores(make_model: MakeModel) -> None:
+    path = make_model(("a", "b"), ("x",))
+    assert open_model(path, "cpu", 4).callers == 1
+    assert open_model(path, "cpu", 4, parallel_calls=True).callers == 4
+    assert open_model(path, "cpu", 64, parallel_calls=True).callers == 8
+
+
+def test_wrong_number_of_channels_names_the_right_ones(make_model: MakeModel) -> None:
+    predictor = open_model(make_model(("a", "b"), ("x", "y")), "cpu")
+    with pytest.raises(InputError, match=r"3 channels.*trained on 2: x, y"):
+        predictor.probabilities(np.zeros((1, 3, 4), np.float32))
+
+
+def test_what_is_no_model_of_ours_is_refused_with_one_message(make_model: MakeModel, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such model file"):
+        open_model(tmp_path / "absent.onnx")
+    with pytest.raises(InputError, match="is a folder"):
+        open_model(tmp_path)
+    for name, content in [
+        ("empty.onnx", b""),
+        ("text.onnx", b"id,x\n1,2\n"),
+        ("noise.onnx", bytes(range(256)) * 9),
+    ]:
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=name):
+            open_model(tmp_path / name)
+    whole = make_model(("a", "b"), ("x",)).read_bytes()
+    (tmp_path / "cut.onnx").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"cut\.onnx"):
+        open_model(tmp_path / "cut.onnx")
+
+
+def test_a_foreign_onnx_file_is_told_from_ours(make_model: MakeModel, tmp_path: Path) -> None:
+    foreign = onnx.load(make_model(("a", "b"), ("x",)))
+    del foreign.metadata_props[:]
+    onnx.save(foreign, tmp_path / "foreign.onnx")
+    with pytest.raises(InputError, match=r"not one of tsattn's.*no model card"):
+        open_model(tmp_path / "foreign.onnx")
+
+
+def test_a_card_of_another_format_is_refused(make_model: MakeModel) -> None:
+    with pytest.raises(InputError, match=r"model\.onnx: model card of format 99"):
+        open_model(make_model(("a", "b"), ("x",), format=99))
+
+
+def test_devices(make_model: MakeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make_model(("a", "b"), ("x",))
+    with pytest.raises(InputError, match="mps: onnxruntime runs on cpu and cuda only"):
+        open_model(path, "mps")
+    monkeypatch.setattr(cuda, "obstacle", lambda: "no driver")
+    with pytest.raises(CheckFailed, match=r"cannot be had: no driver.*--device cpu"):
+        open_model(path, "cuda")
+    assert open_model(path, "auto").provider == "CPUExecutionProvider"
+
+
+@pytest.mark.skipif(cuda.obstacle() is None, reason="this machine has a GPU")
+def test_a_driver_without_its_libraries_is_no_gpu(
+    make_model: MakeModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without an obstacle known beforehand, the provider of the session made is what counts."""
+    path = make_model(("a", "b"), ("x",))
+    monkeypatch.setattr(cuda, "obstacle", lambda: None)
+    with pytest.raises(CheckFailed, match="cannot be had"):
+        open_model(path, "cuda")
+    assert open_model(path, "auto").provider == "CPUExecutionProvider"
+    assert "it is not used" in caplog.text

@@ -1,0 +1,34 @@
+"""A model as the user names it: a run folder or a model file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tsattn.inference.predictor import Predictor
+
+
+def open_predictor(
+    path: str, device: str = "auto", threads: int | None = None, *, parallel_calls: bool = False
+) -> Predictor:
+    """A folder is a run and is computed with torch; anything else must be a model file.
+
+    threads: CPU threads; None leaves the choice to the engine.
+    parallel_calls: see `tsattn.inference.session.open_model`; runs take no notice of it.
+    InputError and CheckFailed as the two loaders raise them.
+    """
+    place = Path(path)
+    if place.is_dir():
+        from tsattn.runs import load_predictor
+
+        predictor: Predictor = load_predictor(place, device)
+        if threads is not None:
+            import torch
+
+            torch.set_num_threads(threads)
+        return predictor
+
+    from tsattn.inference.session import open_model
+
+    return open_model(place, device, threads, parallel_calls=parallel_calls)
