@@ -23,7 +23,7 @@ def reference(values: np.ndarray, model: Path) -> np.ndarray:
     )
     seen = ~np.isnan(values)
     mean = np.where(seen, values, 0).sum(2, dtype=np.float64) / np.maximum(seen.sum(2), 1)
-    logits = mean @ weights.astype(np.float64)
+    logits = mean @ constants["weights"].astype(np.float64)
     exp = np.exp(logits - logits.max(1, keepdims=True))
     return exp / exp.sum(1, keepdims=True)
 

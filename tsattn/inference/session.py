@@ -168,12 +168,12 @@ def _first_line(error: Exception) -> str:
 
 def _card(path: Path, session: ort.InferenceSession) -> ModelCard:
     text = session.get_modelmeta().custom_metadata_map.get(CARD_KEY)
-    inputs = [node.name for node in session.get_inputs()]
-    outputs = [node.name for node in session.get_outputs()]
-    if text is None or inputs != [INPUT] or OUTPUT not in outputs:
+    inputs = ", ".join(node.name for node in session.get_inputs()) or "nothing"
+    outputs = ", ".join(node.name for node in session.get_outputs()) or "nothing"
+    if text is None or inputs != INPUT or outputs != OUTPUT:
         raise InputError(
-            f"{path} is an ONNX file, but not one of tsattn's: it takes {', '.join(inputs) or 'nothing'}, "
-            f"gives {', '.join(outputs) or 'nothing'} and has {'a' if text else 'no'} model card in its metadata. "
+            f"{path} is an ONNX file, but not one of tsattn's: it takes {inputs}, gives {outputs} and has "
+            f"{'no' if text is None else 'a'} model card in its metadata. "
             "Make one with `tsattn export onnx RUN`."
         )
     return ModelCard.from_json(text, str(path))
