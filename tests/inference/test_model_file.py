@@ -18,9 +18,7 @@ MakeModel = Callable[..., Path]
 
 
 def reference(values: np.ndarray, model: Path) -> np.ndarray:
-    weights = next(
-        numpy_helper.to_array(w) for w in onnx.load(model).graph.initializer if w.name == "weights"
-    )
+    constants = {w.name: numpy_helper.to_array(w) for w in onnx.load(model).graph.initializer}
     seen = ~np.isnan(values)
     mean = np.where(seen, values, 0).sum(2, dtype=np.float64) / np.maximum(seen.sum(2), 1)
     logits = mean @ constants["weights"].astype(np.float64)

@@ -42,10 +42,10 @@ def predict(
     label_column: LabelColumn = None,
     as_json: AsJson = False,
 ) -> None:
-    """Classify the cases of FILE... with MODEL and write id, label and confidence to a CSV.
+    """Classify files and write id, label and confidence of every case to a CSV.
 
-    The order and the ids of the input are kept. Columns named when the model was trained are found
-    by themselves; a label column in FILE is ignored. Files are read as a stream.
+    Order and ids of the input are kept. Columns named in training are found again;
+    a label column is ignored. Files are read as a stream, so their size does not matter.
     """
     from tsattn.cli import console
     from tsattn.cli.open_model import open_predictor
