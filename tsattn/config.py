@@ -1,0 +1,150 @@
+"""What a run is made of: frozen dataclasses, and the only place that reads YAML configuration.
+
+A value is taken from the command line, else from the preset, else from the defaults here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from tsattn.errors import InputError
+
+DEFAULT_PRESET = "base"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The shape of a TransformerClassifier.
+
+    channels, classes: from the data. attention, tokens: words of the two registries.
+    width: of a token. heads, layers: of the stack. feed_forward: times the width.
+    dropout: share in [0, 1) dropped from tokens, residuals and feed-forward, never from attention.
+    """
+
+    channels: int
+    classes: int
+    attention: str = "bn+sh"
+    tokens: str = "multiscale"
+    width: int = 96
+    heads: int = 8
+    layers: int = 2
+    feed_forward: int = 2
+    dropout: float = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """How a model is trained.
+
+    epochs: passes over the training cases; batch_size: cases a step.
+    learning_rate: the highest, after a warm-up over the first `warm_up` share of all steps; it
+    then falls along a cosine to zero. weight_decay: AdamW's, on matrices only.
+    clip: greatest norm of a gradient. label_smoothing: in [0, 1).
+    validation: share of the training cases held out to choose the epoch, 0 for none.
+    patience: epochs without improvement on the held-out cases after which training stops.
+    """
+
+    epochs: int
+    batch_size: int
+    learning_rate: float = 1e-3
+    warm_up: float = 0.1
+    weight_decay: float = 0.05
+    clip: float = 1.0
+    label_smoothing: float = 0.1
+    validation: float = 0.0
+    patience: int = 20
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Everything that is needed to repeat a run; the content of config.yaml.
+
+    source: the data as typed; table: column roles where the source is a table.
+    device: where it was trained; threads: CPU threads used. format: of the file.
+    """
+
+    source: str
+    preset: str
+    device: str
+    threads: int
+    model: ModelConfig
+    training: TrainingConfig
+    table: dict[str, str] = field(default_factory=dict)
+    format: int = 1
+
+    def to_yaml(self) -> str:
+        """YAML in the order of the fields."""
+        return yaml.safe_dump(dataclasses.asdict(self), sort_keys=False, allow_unicode=True)
+
+    @classmethod
+    def from_yaml(cls, text: str, where: str) -> RunConfig:
+        """Reads `to_yaml`'s text. InputError naming `where` for anything else."""
+        raw = _mapping(text, where)
+        try:
+            model, training = ModelConfig(**raw.pop("model")), TrainingConfig(**raw.pop("training"))
+            return cls(model=model, training=training, **raw)
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{where}: not a run's configuration ({error}).") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """A named recipe: values for fields of ModelConfig and TrainingConfig, None where it leaves them."""
+
+    name: str
+    summary: str
+    model: dict[str, Any]
+    training: dict[str, Any]
+
+
+def preset_names() -> tuple[str, ...]:
+    """Names of the presets that ship with tsattn, sorted."""
+    folder = resources.files("tsattn.presets")
+    return tuple(sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")))
+
+
+def load_preset(name: str) -> Preset:
+    """The preset of that name. InputError with near names where there is none."""
+    if name not in preset_names():
+        near = difflib.get_close_matches(name, preset_names(), n=1, cutoff=0.4)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        raise InputError(f"preset '{name}': there is none.{hint} There are: {', '.join(preset_names())}.")
+    where = f"preset {name}"
+    raw = _mapping(resources.files("tsattn.presets").joinpath(f"{name}.yaml").read_text("utf-8"), where)
+    preset = Preset(
+        name=name,
+        summary=str(raw.pop("summary", "")),
+        model=raw.pop("model", {}),
+        training=raw.pop("training", {}),
+    )
+    _refuse_unknown(where, raw, ())
+    _refuse_unknown(where, preset.model, [f.name for f in dataclasses.fields(ModelConfig)])
+    _refuse_unknown(where, preset.training, [f.name for f in dataclasses.fields(TrainingConfig)])
+    return preset
+
+
+def _mapping(text: str, where: str) -> dict[str, Any]:
+    try:
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{where}: not readable as YAML ({error}).") from None
+    if not isinstance(raw, dict):
+        raise InputError(f"{where}: expected 'key: value' lines, found {type(raw).__name__}.")
+    return raw
+
+
+def _refuse_unknown(where: str, given: Mapping[str, Any], allowed: list[str] | tuple[()]) -> None:
+    unknown = sorted(set(given) - set(allowed))
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], allowed, n=1)
+        raise InputError(
+            f"{where}: unknown key '{unknown[0]}'." + (f" Did you mean '{near[0]}'?" if near else "")
+        )

@@ -1,0 +1,1 @@
+"""The network: attention mechanisms, token stages, layers and the classifier they make."""

@@ -1,0 +1,44 @@
+"""What an attention mechanism is: the seam between projections and the rule that mixes values.
+
+Letters: B batch, H heads, L queries, S keys, D head width.
+
+A mechanism maps q (B, H, L, D), k and v (B, H, S, D) and `observed` (B, S) to (B, H, L, D).
+`observed` is True where a key may be seen, with at least one True in every case; None says that
+all may be seen and is the fast path. L equals S unless keys were pooled (`Heads.stride` > 1),
+then S = ceil(L / stride) and key j stands for the timepoints j·stride … (j+1)·stride − 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Heads:
+    """What a mechanism is built for.
+
+    count: number of heads. dim: width of a head. stride: timepoints a key stands for.
+    """
+
+    count: int
+    dim: int
+    stride: int = 1
+
+
+class Mechanism(nn.Module):
+    """Base of all mechanisms; the module's docstring is the contract of `forward`."""
+
+    ignores_key_shift = False
+    """True where adding one vector to every key of a head changes nothing and logits are products
+    q·k, so that a scaling of keys may be moved onto the queries."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, observed: Tensor | None) -> Tensor:
+        """(B, H, L, D) from q (B, H, L, D), k and v (B, H, S, D), observed (B, S) or None."""
+        raise TypeError(f"{type(self).__name__} has no forward")
+
+
+BuildInner = Callable[[Heads], Mechanism]
+"""Builds what a wrapper wraps; a factory, because a wrapper may need several, each for some heads."""

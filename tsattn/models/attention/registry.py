@@ -1,0 +1,196 @@
+"""The words of attention and how they join: 'local:32+bn+sh' is read innermost first.
+
+A spec is one core and any wrappers joined by '+'; a missing core means softmax; a part may carry
+one option list after a colon. Registering a class is all it takes to appear in help, in
+`tsattn attention list`, in the law tests and in the export matrix.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tsattn.errors import InputError
+from tsattn.models.attention.contract import BuildInner, Heads, Mechanism
+
+M = TypeVar("M", bound=Mechanism)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A registered core or wrapper.
+
+    kind: "core" or "wrapper". option: what may follow the colon, as help shows it, '' if nothing.
+    cost: growth with the number of timepoints N; for a wrapper, what it does to its core's.
+    pools_keys: gives what it wraps fewer keys than queries. needs_all_keys: can only stand where
+    keys and queries are the same timepoints.
+    build: (heads, inner, option) -> Mechanism; inner is None for a core, option None if not given;
+    raises ValueError with a clause ("the window must be …") for an option that makes no sense.
+    """
+
+    name: str
+    kind: str
+    summary: str
+    cost: str
+    source: str
+    option: str = ""
+    pools_keys: bool = False
+    needs_all_keys: bool = False
+    build: Callable[[Heads, BuildInner | None, str | None], Mechanism]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A parsed spec: each part with its option (None where none was given), core first."""
+
+    parts: tuple[tuple[Part, str | None], ...]
+
+    def __str__(self) -> str:
+        """The shortest spelling that means the same: without a core that is the default one."""
+        words = [_spell(part.name, option) for part, option in self.parts]
+        return "+".join(words[1:] if len(words) > 1 and words[0] == DEFAULT_CORE else words)
+
+
+DEFAULT_CORE = "softmax"
+_PARTS: dict[str, Part] = {}
+
+
+def core(
+    name: str, *, summary: str, cost: str, source: str, option: str = ""
+) -> Callable[[type[M]], type[M]]:
+    """Registers a class whose constructor takes (heads) or, if it has an option, (heads, option)."""
+
+    def register(cls: type[M]) -> type[M]:
+        def build(heads: Heads, inner: BuildInner | None, given: str | None) -> Mechanism:
+            return cls(heads, given) if option else cls(heads)
+
+        _add(Part(name=name, kind="core", summary=summary, cost=cost, source=source, option=option, build=build))
+        return cls
+
+    return register
+
+
+def wrapper(
+    name: str,
+    *,
+    summary: str,
+    cost: str,
+    source: str,
+    option: str = "",
+    pools_keys: bool = False,
+    needs_all_keys: bool = False,
+) -> Callable[[type[M]], type[M]]:
+    """Registers a class whose constructor takes (heads, inner) or, if it has an option, (…, option)."""
+
+    def register(cls: type[M]) -> type[M]:
+        def build(heads: Heads, inner: BuildInner | None, given: str | None) -> Mechanism:
+            return cls(heads, inner, given) if option else cls(heads, inner)
+
+        _add(
+            Part(
+                name=name,
+                kind="wrapper",
+                summary=summary,
+                cost=cost,
+                source=source,
+                option=option,
+                pools_keys=pools_keys,
+                needs_all_keys=needs_all_keys,
+                build=build,
+            )
+        )
+        return cls
+
+    return register
+
+
+def parts(kind: str | None = None) -> tuple[Part, ...]:
+    """All registered parts, or those of one kind, in the order of registration."""
+    return tuple(part for part in _PARTS.values() if kind in (None, part.kind))
+
+
+def parse(spec: str) -> Spec:
+    """Reads a spec such as 'linear+bn'. InputError with the right spelling for one that makes no sense."""
+    words = [word.strip().partition(":") for word in spec.split("+")]
+    found = [
+        (_lookup(name.strip(), spec), option.strip() if colon else None) for name, colon, option in words
+    ]
+    _refuse_nonsense(spec, found)
+    if found[0][0].kind != "core":
+        found.insert(0, (_PARTS[DEFAULT_CORE], None))
+    parsed = Spec(tuple(found))
+    for part, option in parsed.parts:
+        if option is not None and not part.option:
+            raise InputError(f"attention '{spec}': '{part.name}' takes no option, write '{part.name}'.")
+    return parsed
+
+
+def build(spec: str, heads: Heads) -> Mechanism:
+    """The mechanism that a spec names, for these heads. InputError where spec or options make no sense."""
+    make: BuildInner | None = None
+    for part, option in parse(spec).parts:
+        make = _builder(spec, part, option, make)
+    assert make is not None
+    return make(heads)
+
+
+def _builder(spec: str, part: Part, option: str | None, inner: BuildInner | None) -> BuildInner:
+    def make(heads: Heads) -> Mechanism:
+        try:
+            return part.build(heads, inner, option)
+        except ValueError as error:
+            usage = _spell(part.name, part.option)
+            raise InputError(f"attention '{spec}': {error} (usage: {usage}).") from None
+
+    return make
+
+
+def _add(part: Part) -> None:
+    if part.name in _PARTS:
+        raise ValueError(f"attention part '{part.name}' is registered twice")
+    _PARTS[part.name] = part
+
+
+def _spell(name: str, option: str | None) -> str:
+    return f"{name}:{option}" if option else name
+
+
+def _lookup(name: str, spec: str) -> Part:
+    if name in _PARTS:
+        return _PARTS[name]
+    near = difflib.get_close_matches(name, _PARTS, n=2, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+    cores = ", ".join(part.name for part in parts("core"))
+    wrappers = ", ".join(part.name for part in parts("wrapper"))
+    raise InputError(
+        f"attention '{spec}': there is no part '{name}'.{hint} "
+        f"Cores: {cores}. Wrappers: {wrappers}. Join them with '+', e.g. 'bn+sh' or 'linear+bn'."
+    )
+
+
+def _refuse_nonsense(spec: str, found: Sequence[tuple[Part, str | None]]) -> None:
+    def spelled(order: Sequence[tuple[Part, str | None]]) -> str:
+        return "+".join(_spell(part.name, option) for part, option in order)
+
+    names = [part.name for part, _ in found]
+    cores = [entry for entry in found if entry[0].kind == "core"]
+    wrappers = [entry for entry in found if entry[0].kind == "wrapper"]
+    if len(cores) > 1:
+        either = " or ".join(f"'{spelled([one, *wrappers])}'" for one in cores)
+        raise InputError(f"attention '{spec}': only one core can compute attention, write {either}.")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        once = [entry for place, entry in enumerate(found) if entry[0].name not in names[:place]]
+        raise InputError(f"attention '{spec}': '{repeated[0]}' stands twice, write '{spelled(once)}'.")
+    if cores and found[0] != cores[0]:
+        raise InputError(f"attention '{spec}': the core stands first, write '{spelled([*cores, *wrappers])}'.")
+    for place, (part, _) in enumerate(found):
+        pooling = [entry for entry in found[place + 1 :] if entry[0].pools_keys]
+        if part.needs_all_keys and pooling:
+            rest = [entry for entry in found if entry[0] != part]
+            raise InputError(
+                f"attention '{spec}': '{part.name}' needs every timepoint and so cannot stand inside "
+                f"'{pooling[0][0].name}', write '{spelled([*rest, found[place]])}'."
+            )

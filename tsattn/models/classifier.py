@@ -1,0 +1,60 @@
+"""The model: standardise → tokens → position → blocks of attention → masked pooling → head."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from tsattn.config import ModelConfig
+from tsattn.errors import InputError
+from tsattn.models.layers import Block, MaskedPooling, SinusoidalPosition, Standardise
+from tsattn.models.tokens import build_tokens
+
+
+class TransformerClassifier(nn.Module):
+    """Classifies series of any length; padding and gaps can never change a prediction."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        if config.width % config.heads:
+            raise InputError(
+                f"width {config.width} cannot be divided among {config.heads} heads: "
+                f"try --width {config.heads * max(1, round(config.width / config.heads))}."
+            )
+        self.standardise = Standardise(config.channels)
+        self.tokens = build_tokens(config.tokens, config.channels, config.width)
+        self.position = SinusoidalPosition(config.width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(
+            Block(config.width, config.heads, config.attention, config.feed_forward, config.dropout)
+            for _ in range(config.layers)
+        )
+        self.norm = nn.LayerNorm(config.width)
+        self.pooling = MaskedPooling()
+        self.head = nn.Linear(2 * config.width, config.classes)
+
+    def forward(self, values: Tensor, complete: bool = False) -> Tensor:
+        """Logits (batch, classes) from values (batch, channels, timepoints), NaN where not observed.
+
+        complete: the caller's promise that every timepoint of every case is observed, which
+        spares all masks.
+        """
+        observed = None if complete else ~values.isnan().all(dim=1)  # (B, T)
+        x, seen = self.tokens(self.standardise(values), observed)
+        x = self.dropout(self.position(x))
+        visible = None if seen is None else seen | ~seen.any(dim=1, keepdim=True)
+        for block in self.blocks:
+            x = block(x, visible)
+        return self.head(self.pooling(self.norm(x), seen))  # type: ignore[no-any-return]
+
+
+class Probabilities(nn.Module):
+    """A classifier that ends in probabilities: what is exported and what predicts."""
+
+    def __init__(self, classifier: TransformerClassifier) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(batch, classes), rows sum to one, from values (batch, channels, timepoints)."""
+        return torch.softmax(self.classifier(values).float(), dim=1)

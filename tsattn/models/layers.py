@@ -1,0 +1,113 @@
+"""What a transformer is made of beside attention. Letters: B batch, C channels, T timepoints, N tokens."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from tsattn.models.attention import Heads, build
+
+
+class Standardise(nn.Module):
+    """(x − mean) / std per channel with the training cases' statistics; what is missing becomes zero.
+
+    A value missing in an observed timepoint so becomes its channel's training mean, and a
+    timepoint at which nothing was observed becomes zero in every channel.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("std", torch.ones(channels))
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(B, C, T) without NaN from (B, C, T) with NaN where not observed."""
+        missing = values.isnan()
+        filled = torch.where(missing, self.mean[:, None], values)
+        return (filled - self.mean[:, None]) / self.std[:, None]
+
+
+class SinusoidalPosition(nn.Module):
+    """Adds sines and cosines of the token's place, for any number of tokens (Vaswani et al. 2017).
+
+    A learned gain lets training decide how much place matters; it starts small.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.gain = nn.Parameter(torch.tensor(0.1))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, N, width) from (B, N, width)."""
+        place = torch.arange(tokens.shape[1], device=tokens.device, dtype=torch.float32)
+        half = (self.width + 1) // 2
+        rate = torch.exp(torch.arange(half, device=tokens.device) * (-math.log(10_000.0) / half))
+        angle = place[:, None] * rate[None, :]  # (N, half)
+        waves = torch.cat([angle.sin(), angle.cos()], dim=1)[:, : self.width]
+        return tokens + (self.gain * waves).to(tokens.dtype)
+
+
+class MultiHeadAttention(nn.Module):
+    """Projections around whatever mechanism the spec names; it never asks which."""
+
+    def __init__(self, width: int, heads: int, spec: str) -> None:
+        super().__init__()
+        self.heads = heads
+        self.project_in = nn.Linear(width, 3 * width)
+        self.mechanism = build(spec, Heads(heads, width // heads))
+        self.project_out = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, observed: Tensor | None) -> Tensor:
+        """(B, N, width) from (B, N, width) and observed (B, N) or None."""
+        batch, tokens, width = x.shape
+        q, k, v = self.project_in(x).view(batch, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # (B, H, N, D)
+        mixed = self.mechanism(q, k, v, observed)
+        return self.project_out(mixed.transpose(1, 2).reshape(batch, tokens, width))
+
+
+class FeedForward(nn.Sequential):
+    """Two linear maps with GELU between, `ratio` times as wide inside."""
+
+    def __init__(self, width: int, ratio: int, dropout: float) -> None:
+        super().__init__(
+            nn.Linear(width, ratio * width), nn.GELU(), nn.Dropout(dropout), nn.Linear(ratio * width, width)
+        )
+
+
+class Block(nn.Module):
+    """Pre-norm transformer block: attention, then feed-forward, each added to what came in."""
+
+    def __init__(self, width: int, heads: int, spec: str, ratio: int, dropout: float) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(width)
+        self.attention = MultiHeadAttention(width, heads, spec)
+        self.feed_forward_norm = nn.LayerNorm(width)
+        self.feed_forward = FeedForward(width, ratio, dropout)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, observed: Tensor | None) -> Tensor:
+        """(B, N, width) from (B, N, width) and observed (B, N) or None."""
+        x = x + self.dropout(self.attention(self.attention_norm(x), observed))
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+
+
+class MaskedPooling(nn.Module):
+    """Mean and maximum over the observed tokens; zeros where a case has none."""
+
+    def forward(self, x: Tensor, observed: Tensor | None) -> Tensor:
+        """(B, 2·width) from (B, N, width) and observed (B, N) or None."""
+        if observed is None:
+            return torch.cat([x.mean(1), x.amax(1)], dim=1)
+        seen = observed[:, :, None]
+        count = seen.sum(1)
+        mean = (x * seen).sum(1) / count.clamp(min=1)
+        greatest = torch.where(seen, x, torch.finfo(x.dtype).min).amax(1)
+        return torch.cat([mean, torch.where(count > 0, greatest, 0.0)], dim=1)
+
+
