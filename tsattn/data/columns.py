@@ -1,0 +1,272 @@
+"""Which column of a table is what: layout, id, time, label and the channels.
+
+Said by the options, else told from the header and the first rows. Nothing is guessed silently: a
+column that is left out is named in a remark, and where two readings are possible the message asks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tsattn.data.csvtext import Head
+from tsattn.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+_ID_NAMES = ("id", "case", "case_id")
+_TIME_NAMES = ("time", "timestamp", "timepoint")
+_LABEL_NAMES = ("label", "class")
+_NUMBERED = re.compile(r"(.+)_(\d{1,9})")
+ONE_CHANNEL = "value"
+"""Name of the channel of a wide table whose columns carry no channel's name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """What the user said of a table's columns; None where nothing was said.
+
+    layout: "long" (a row a timepoint) or "wide" (a row a case). id, time, label: names of columns.
+    """
+
+    layout: str | None = None
+    id: str | None = None
+    time: str | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRoles:
+    """What each column of one table is.
+
+    channels: names of the channels. columns: for each channel its value columns in order of time;
+    in the long layout one column a channel. id, time, label: names of columns, None if there is none.
+    """
+
+    layout: Literal["long", "wide"]
+    id: str | None
+    time: str | None
+    label: str | None
+    channels: tuple[str, ...]
+    columns: tuple[tuple[str, ...], ...]
+
+    def as_dict(self) -> dict[str, str]:
+        """`layout`, `id`, `time` and `label` as far as they are there, for the model card."""
+        roles = {"layout": self.layout, "id": self.id, "time": self.time, "label": self.label}
+        return {role: name for role, name in roles.items() if name is not None}
+
+
+def resolve_roles(head: Head, options: TableOptions, channels: tuple[str, ...] | None = None) -> TableRoles:
+    """The roles of the columns of the table that begins with `head`.
+
+    channels: what the model was trained on; the table's channels are then these, in this order.
+    InputError for an unknown column, a role that fits no layout, a missing timepoint, wrong channels.
+    """
+    named = _named(head, options)
+    layout = _layout(head, options, named)
+    if layout == "long" and named.id is None:
+        raise InputError(
+            f"{head.path}: the long layout needs the column that names the case of a row. "
+            f"Type --id COLUMN, one of: {_listed(head.names)}."
+        )
+    if layout == "wide":
+        if options.time is not None:
+            raise InputError(
+                f"{head.path}: --time {options.time} orders the rows of a case; in the wide layout a row "
+                "is a whole case. Leave out --time or type --layout long."
+            )
+        spare = {named.id, named.time, named.label}
+        if named.time is not None:
+            logger.warning("%s: column %r is taken for a time and not used.", head.path, named.time)
+            named = replace(named, time=None)
+        groups = _wide_groups(head, spare, channels)
+    else:
+        groups = _long_groups(head, {named.id, named.time, named.label}, channels)
+    if channels is not None:
+        groups = _as_the_model_has_them(head, groups, channels)
+    return TableRoles(
+        layout=layout,
+        id=named.id,
+        time=named.time,
+        label=named.label,
+        channels=tuple(groups),
+        columns=tuple(tuple(columns) for columns in groups.values()),
+    )
+
+
+def _named(head: Head, options: TableOptions) -> TableOptions:
+    """The options, completed by columns whose name says their role."""
+    taken: dict[str, str] = {}
+    for role, column in (("id", options.id), ("time", options.time), ("label", options.label)):
+        if column is None:
+            continue
+        if column not in head.names or not column:
+            near = difflib.get_close_matches(column, head.names, n=3)
+            meant = f"Did you mean {' or '.join(near)}?" if near else f"Columns: {_listed(head.names)}."
+            raise InputError(f"{head.path}: no column {column!r} (--{role}). {meant}")
+        if column in taken:
+            raise InputError(f"{head.path}: column {column!r} cannot be --{taken[column]} and --{role} at once.")
+        taken[column] = role
+
+    def by_name(words: Sequence[str]) -> str | None:
+        free = {name.lower(): name for name in reversed(head.names) if name not in taken}
+        return next((free[word] for word in words if word in free), None)
+
+    return replace(
+        options,
+        id=options.id or by_name(_ID_NAMES),
+        time=options.time or by_name(_TIME_NAMES),
+        label=options.label or by_name(_LABEL_NAMES),
+    )
+
+
+def _layout(head: Head, options: TableOptions, named: TableOptions) -> Literal["long", "wide"]:
+    if options.layout is not None:
+        if options.layout not in ("long", "wide"):
+            raise InputError(f"layout {options.layout!r} is not known. Type long or wide.")
+        return "long" if options.layout == "long" else "wide"
+    if options.time is not None:
+        return "long"
+    repeats = named.id is not None and _ids_repeat(head, named.id)
+    if _numbered(head, {named.id, named.time, named.label}):
+        # Numbered sensors beside an id that repeats and a time column are a long table's.
+        return "long" if repeats and named.time is not None else "wide"
+    if named.id is None and named.time is not None:
+        raise InputError(
+            f"{head.path}: a column {named.time!r} and none that names the case. If a row is a timepoint, "
+            "type --id COLUMN; if a row is a whole case, type --layout wide."
+        )
+    return "long" if repeats else "wide"
+
+
+def _ids_repeat(head: Head, column: str) -> bool:
+    """True if two neighbouring rows of the sample have the same id."""
+    at = head.names.index(column)
+    ids = [row[at] for row in head.rows if at < len(row)]
+    return any(one == other for one, other in zip(ids, ids[1:], strict=False))
+
+
+def _wide_groups(
+    head: Head, spare: set[str | None], wanted: tuple[str, ...] | None
+) -> dict[str, tuple[str, ...]]:
+    """Channel → value columns in order of time."""
+    numbered = _numbered(head, spare)
+    if wanted is not None and set(wanted) <= set(every := _numbered(head, spare, text=True)):
+        numbered = {name: every[name] for name in wanted}
+        ignored: list[str] = []
+    else:
+        values = _numeric(head, spare)
+        if not numbered:
+            _say_text_columns(head, spare)
+            return {ONE_CHANNEL: _at_least_one(head, values)}
+        used = {column for columns in numbered.values() for _, column in columns}
+        ignored = [column for column in values if column not in used]
+        _say_text_columns(head, spare)
+    if ignored:
+        logger.warning(
+            "%s: not of the form CHANNEL_TIMEPOINT and therefore not used: %s.", head.path, _listed(ignored)
+        )
+    return _in_order_of_time(head, numbered)
+
+
+def _in_order_of_time(
+    head: Head, numbered: dict[str, list[tuple[int, str]]]
+) -> dict[str, tuple[str, ...]]:
+    """Refuses a timepoint that is missing or there twice in a channel."""
+    points = [point for columns in numbered.values() for point, _ in columns]
+    first = 0 if min(points) == 0 else 1
+    count = max(points) - first + 1
+    for channel, columns in numbered.items():
+        columns.sort()
+        for expected, (point, column) in enumerate(columns, start=first):
+            if point < expected:
+                raise InputError(
+                    f"{head.path}: columns {columns[expected - first - 1][1]!r} and {column!r} are the same "
+                    f"timepoint of channel {channel!r}."
+                )
+            if point > expected:
+                raise _missing(head, f"{channel}_{expected}")
+        if len(columns) < count:
+            raise _missing(head, f"{channel}_{first + len(columns)}")
+    return {channel: tuple(column for _, column in columns) for channel, columns in numbered.items()}
+
+
+def _missing(head: Head, column: str) -> InputError:
+    return InputError(
+        f"{head.path}: column {column!r} is missing. Columns CHANNEL_TIMEPOINT count the timepoints of every "
+        "channel from 0 or 1 without a gap; add it (empty cells are missing values)."
+    )
+
+
+def _long_groups(
+    head: Head, spare: set[str | None], wanted: tuple[str, ...] | None
+) -> dict[str, tuple[str, ...]]:
+    """Channel → its one column."""
+    if wanted is not None and set(wanted) <= set(head.names) - spare:
+        return {name: (name,) for name in wanted}
+    _say_text_columns(head, spare)
+    return {name: (name,) for name in _at_least_one(head, _numeric(head, spare))}
+
+
+def _as_the_model_has_them(
+    head: Head, groups: dict[str, tuple[str, ...]], wanted: tuple[str, ...]
+) -> dict[str, tuple[str, ...]]:
+    """The channels the model was trained on, in its order: by name, else by number."""
+    if set(wanted) <= set(groups):
+        return {name: groups[name] for name in wanted}
+    if len(groups) != len(wanted):
+        raise InputError(
+            f"{head.path}: {len(groups)} channels ({_listed(list(groups))}), the model expects {len(wanted)} "
+            f"({_listed(wanted)})."
+        )
+    logger.warning(
+        "%s: channels are taken in order, %s as %s.", head.path, _listed(list(groups)), _listed(wanted)
+    )
+    return dict(zip(wanted, groups.values(), strict=True))
+
+
+def _numbered(
+    head: Head, spare: set[str | None], *, text: bool = False
+) -> dict[str, list[tuple[int, str]]]:
+    """Channel → (timepoint, column) for columns of the form CHANNEL_TIMEPOINT, text columns only if asked."""
+    groups: dict[str, list[tuple[int, str]]] = {}
+    for column in head.names if text else _numeric(head, spare):
+        match = _NUMBERED.fullmatch(column)
+        if match and column not in spare:
+            groups.setdefault(match[1], []).append((int(match[2]), column))
+    return groups
+
+
+def _numeric(head: Head, spare: set[str | None]) -> list[str]:
+    """Named columns without a role that hold a number, or nothing at all, in the sample."""
+    unfit = spare | head.text_columns
+    return [name for name in head.names if name and name not in unfit]
+
+
+def _say_text_columns(head: Head, spare: set[str | None]) -> None:
+    unused = [name for name in head.names if name in head.text_columns and name and name not in spare]
+    if unused:
+        logger.warning("%s: columns of text are not used: %s.", head.path, _listed(unused))
+    if "" in head.names:
+        number = head.names.index("") + 1
+        logger.warning("%s: column %d has no name (a row index?) and is not used.", head.path, number)
+
+
+def _at_least_one(head: Head, columns: list[str]) -> tuple[str, ...]:
+    if not columns:
+        raise InputError(
+            f"{head.path}: no column with numbers is left for the series. Columns: {_listed(head.names)}."
+        )
+    return tuple(columns)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The names with commas between them, the middle left out where there are many."""
+    shown = list(names)
+    if len(shown) > 12:
+        shown = [*shown[:10], "…", shown[-1]]
+    return ", ".join(shown)

@@ -1,0 +1,201 @@
+"""A CSV file as text: its header, a sample of its rows, and where in it something stands.
+
+Reading at speed is pyarrow's work (tables.py). It counts neither lines nor rows in its messages, so
+everything that a message has to point at is found here, in a second pass with the csv module.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tsattn.errors import InputError
+
+MISSING = ("", "NaN", "nan", "NA", "null", "?")
+"""Spellings of a missing value."""
+NULLS = tuple(blank + word for word in MISSING for blank in ("", " ")) + ("  ", "\t")
+"""The same as pyarrow has to be told them: it does not look past the blank that follows a comma."""
+
+_SAMPLE_ROWS = 1000
+_SAMPLE_CELLS = 100_000
+_FIRST_BYTES = 1 << 16
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Head:
+    """The beginning of a CSV file.
+
+    names: the header's cells without blanks around them. skip: lines or records that stand before
+    the first row of data. rows: the first rows of data, as text.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    skip: int
+    rows: tuple[tuple[str, ...], ...]
+
+    @cached_property
+    def text_columns(self) -> frozenset[str]:
+        """Columns with values in the sample of which none is a number."""
+        return frozenset(name for at, name in enumerate(self.names) if self._is_text(at))
+
+    def _is_text(self, at: int) -> bool:
+        cells = (row[at] for row in self.rows if at < len(row) and not is_missing(row[at]))
+        first = next(cells, None)
+        return first is not None and not is_number(first) and not any(is_number(cell) for cell in cells)
+
+
+def read_head(path: Path) -> Head:
+    """Reads the header and the first rows. InputError for whatever is not a CSV file with rows."""
+    _refuse_what_is_no_text(path)
+    records = _records(path)
+    line, header = next(records, (0, []))
+    names = tuple(cell.strip() for cell in header)
+    _refuse_what_is_no_header(path, line, names)
+    rows: list[tuple[str, ...]] = []
+    for _, cells in records:
+        rows.append(tuple(cells))
+        if len(rows) >= _SAMPLE_ROWS or len(rows) * len(names) >= _SAMPLE_CELLS:
+            break
+    if not rows:
+        raise InputError(f"{path}: a header and no rows below it. A table needs one row a case or timepoint.")
+    return Head(path, names, skip=line, rows=tuple(rows))
+
+
+def is_number(cell: str) -> bool:
+    """True for what the reader takes as a number (nan and inf count)."""
+    return _NUMBER.fullmatch(cell.strip(" \t")) is not None
+
+
+def is_missing(cell: str) -> bool:
+    """True for an empty cell and the other spellings in MISSING."""
+    return cell in NULLS
+
+
+def line_of_row(path: Path, row: int) -> int:
+    """The line (from 1, the header's counted) on which row `row` of the data (from 0) begins."""
+    for number, (line, _) in enumerate(_records(path)):
+        if number == row + 1:
+            return line
+    raise AssertionError(f"{path} has no row {row}")
+
+
+def cell_at(path: Path, row: int, column: int) -> str:
+    """The text in row `row` of the data (from 0) and column `column` (from 0)."""
+    for number, (_, cells) in enumerate(_records(path)):
+        if number == row + 1:
+            return cells[column]
+    raise AssertionError(f"{path} has no row {row}")
+
+
+def first_fault(path: Path, width: int, numbers: Mapping[int, str]) -> str | None:
+    """What is wrong with the first faulty row, as a message with file and line; None if nothing is.
+
+    width: fields a row has to have. numbers: name of each column that has to hold numbers, by position.
+    """
+    records = _records(path)
+    next(records)  # the header
+    for line, cells in records:
+        if len(cells) != width:
+            swallowed = any("\n" in cell for cell in cells)
+            hint = " A quote is opened there that is not closed?" if swallowed else ""
+            return f"{path}:{line}: {len(cells)} fields, the header has {width}.{hint}"
+        for column, name in numbers.items():
+            cell = cells[column]
+            if not is_missing(cell) and not is_number(cell):
+                return (
+                    f"{path}:{line}: column {name!r} holds {_short(cell)} where a number belongs. "
+                    f"A missing value is an empty cell or one of {', '.join(MISSING[1:])}."
+                )
+    return None
+
+
+def open_quote(path: Path) -> str | None:
+    """A message if the file ends inside a quoted cell, else None."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, strict=True)
+        line = 1
+        try:
+            for _ in reader:
+                line = reader.line_num + 1
+        except csv.Error as error:
+            if "unexpected end of data" in str(error):
+                return f"{path}:{line}: a quote is opened and never closed. Double it inside a cell, or remove it."
+    return None
+
+
+def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """(line on which it begins, cells) of every record, the header's first; blank lines are left out."""
+    line = 1
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file)
+            for cells in reader:
+                if cells:
+                    yield line, cells
+                line = reader.line_num + 1
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{path}:{_line_that_is_not_utf8(path)}: not UTF-8. Save the file as UTF-8 text "
+            "(in a spreadsheet: CSV UTF-8)."
+        ) from None
+    except csv.Error as error:
+        raise InputError(f"{path}:{line}: not CSV ({error}). Is a quote left open?") from None
+
+
+def _line_that_is_not_utf8(path: Path) -> int:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return number
+    return 1
+
+
+def _refuse_what_is_no_text(path: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder where a CSV file was expected. Type the file's name.")
+    try:
+        with path.open("rb") as file:
+            start = file.read(_FIRST_BYTES)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file.") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{path}: UTF-16 text. Save the file as UTF-8 (in a spreadsheet: CSV UTF-8).")
+    if b"\0" in start:
+        raise InputError(f"{path}: a binary file where CSV was expected (it holds NUL bytes).")
+    if not start.removeprefix(b"\xef\xbb\xbf").strip():
+        raise InputError(f"{path}: the file is empty. A table begins with a line of column names.")
+
+
+def _refuse_what_is_no_header(path: Path, line: int, names: tuple[str, ...]) -> None:
+    where = f"{path}:{line}"
+    if all(is_number(name) for name in names if name):
+        raise InputError(
+            f"{where}: the first line holds only numbers ({_short(', '.join(names))}). "
+            "A table begins with a line of column names: add one."
+        )
+    if len(names) == 1:
+        for separator in ";\t|":
+            if separator in names[0]:
+                raise InputError(
+                    f"{where}: columns are separated by {separator!r}. Save the file with commas between them."
+                )
+    seen: set[str] = set()
+    for name in names:
+        if name and name in seen:
+            raise InputError(f"{where}: two columns are called {_short(name)}. Rename one of them.")
+        seen.add(name)
+
+
+def _short(text: str) -> str:
+    """The text in quotes, cut where it would fill the screen."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
