@@ -46,7 +46,8 @@ class Collection:
     @property
     def observed(self) -> NDArray[np.bool_]:
         """(cases, timepoints): True where at least one channel has a value."""
-        return ~np.isnan(self.values).all(axis=1)
+        seen: NDArray[np.bool_] = np.logical_not(np.isnan(self.values).all(axis=1))
+        return seen
 
     @property
     def lengths(self) -> NDArray[np.int64]:

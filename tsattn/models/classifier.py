@@ -45,7 +45,7 @@ class TransformerClassifier(nn.Module):
         visible = None if seen is None else seen | ~seen.any(dim=1, keepdim=True)
         for block in self.blocks:
             x = block(x, visible)
-        return self.head(self.pooling(self.norm(x), seen))  # type: ignore[no-any-return]
+        return self.head(self.pooling(self.norm(x), seen))
 
 
 class Probabilities(nn.Module):

@@ -66,7 +66,9 @@ class MultiHeadAttention(nn.Module):
     def forward(self, x: Tensor, observed: Tensor | None) -> Tensor:
         """(B, N, width) from (B, N, width) and observed (B, N) or None."""
         batch, tokens, width = x.shape
-        q, k, v = self.project_in(x).view(batch, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # (B, H, N, D)
+        q, k, v = (
+            self.project_in(x).view(batch, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        )  # (B, H, N, D)
         mixed = self.mechanism(q, k, v, observed)
         return self.project_out(mixed.transpose(1, 2).reshape(batch, tokens, width))
 
@@ -109,5 +111,3 @@ class MaskedPooling(nn.Module):
         mean = (x * seen).sum(1) / count.clamp(min=1)
         greatest = torch.where(seen, x, torch.finfo(x.dtype).min).amax(1)
         return torch.cat([mean, torch.where(count > 0, greatest, 0.0)], dim=1)
-
-

@@ -95,7 +95,9 @@ class LinearTokens(TokenStage):
         return self.project(x.transpose(1, 2)), observed  # (B, T, width)
 
 
-@token_stage("patch", summary="a token a patch of P timepoints, every `stride` (default P)", option="P[,stride]")
+@token_stage(
+    "patch", summary="a token a patch of P timepoints, every `stride` (default P)", option="P[,stride]"
+)
 class PatchTokens(TokenStage):
     """token_n = W x[n·stride … n·stride + P − 1] + b; N = ceil(T / stride).
 
@@ -106,7 +108,9 @@ class PatchTokens(TokenStage):
         super().__init__()
         numbers = [int(word) if word.strip().isdecimal() else 0 for word in (option or "").split(",")]
         if len(numbers) > 2 or min(numbers) < 1:
-            raise ValueError("patch needs its length in timepoints and may have a stride, e.g. patch:16 or patch:16,8")
+            raise ValueError(
+                "patch needs its length in timepoints and may have a stride, e.g. patch:16 or patch:16,8"
+            )
         self.length, self.stride = numbers[0], numbers[-1]
         if self.stride > self.length:
             raise ValueError(f"stride {self.stride} would skip timepoints between patches of {self.length}")
@@ -157,7 +161,8 @@ class MultiscaleTokens(TokenStage):
             raise ValueError(f"the width must be a multiple of {len(self.dilations)}, not {width}")
         share = width // len(self.dilations)
         self.views = nn.ModuleList(
-            nn.Conv1d(channels, share, 9, padding=4 * dilation, dilation=dilation) for dilation in self.dilations
+            nn.Conv1d(channels, share, 9, padding=4 * dilation, dilation=dilation)
+            for dilation in self.dilations
         )
         self.norm = nn.LayerNorm(width)
         self.mix = _ConvLayer(width, width, 5)

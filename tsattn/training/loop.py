@@ -59,7 +59,7 @@ def fit(
     history: list[Epoch] = []
     start = time.perf_counter()
     for number in range(1, config.epochs + 1):
-        rate = schedule.get_last_lr()[0]
+        rate = float(schedule.get_last_lr()[0])
         model.train()
         loss, accuracy = _run_epoch(model, train, config, optimiser, schedule, shuffler)
         held_out = (None, None) if validation is None else measure(model, validation)

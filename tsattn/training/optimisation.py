@@ -17,7 +17,10 @@ def make_optimiser(model: nn.Module, config: TrainingConfig, steps: int) -> tupl
     """AdamW with decay on matrices only, and warm-up then cosine over `steps` steps."""
     weights = [p for p in model.parameters() if p.ndim > 1]
     others = [p for p in model.parameters() if p.ndim <= 1]
-    groups = [{"params": weights, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    groups = [
+        {"params": weights, "weight_decay": config.weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
     optimiser = AdamW(groups, lr=config.learning_rate)
     return optimiser, LambdaLR(optimiser, _warm_up_then_cosine(config.warm_up, steps))
 

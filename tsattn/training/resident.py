@@ -36,9 +36,15 @@ class ResidentCases:
         longest = int(self.lengths[chosen].max())
         complete = bool(self.complete[chosen].all()) and int(self.lengths[chosen].min()) == longest
         index = torch.from_numpy(chosen).to(self.values.device, non_blocking=True)
-        return self.values[:, :, :longest].index_select(0, index), self.targets.index_select(0, index), complete
+        return (
+            self.values[:, :, :longest].index_select(0, index),
+            self.targets.index_select(0, index),
+            complete,
+        )
 
-    def shuffled(self, batch_size: int, generator: np.random.Generator) -> Iterator[tuple[Tensor, Tensor, bool]]:
+    def shuffled(
+        self, batch_size: int, generator: np.random.Generator
+    ) -> Iterator[tuple[Tensor, Tensor, bool]]:
         """Every case once, in a random order."""
         order = generator.permutation(len(self))
         for start in range(0, len(order), batch_size):

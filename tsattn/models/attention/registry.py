@@ -66,7 +66,11 @@ def core(
         def build(heads: Heads, inner: BuildInner | None, given: str | None) -> Mechanism:
             return cls(heads, given) if option else cls(heads)
 
-        _add(Part(name=name, kind="core", summary=summary, cost=cost, source=source, option=option, build=build))
+        _add(
+            Part(
+                name=name, kind="core", summary=summary, cost=cost, source=source, option=option, build=build
+            )
+        )
         return cls
 
     return register
@@ -185,7 +189,9 @@ def _refuse_nonsense(spec: str, found: Sequence[tuple[Part, str | None]]) -> Non
         once = [entry for place, entry in enumerate(found) if entry[0].name not in names[:place]]
         raise InputError(f"attention '{spec}': '{repeated[0]}' stands twice, write '{spelled(once)}'.")
     if cores and found[0] != cores[0]:
-        raise InputError(f"attention '{spec}': the core stands first, write '{spelled([*cores, *wrappers])}'.")
+        raise InputError(
+            f"attention '{spec}': the core stands first, write '{spelled([*cores, *wrappers])}'."
+        )
     for place, (part, _) in enumerate(found):
         pooling = [entry for entry in found[place + 1 :] if entry[0].pools_keys]
         if part.needs_all_keys and pooling:

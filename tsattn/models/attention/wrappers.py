@@ -39,7 +39,9 @@ class BatchNormalised(Mechanism):
         mean, variance = _moments(k, observed)  # (B, H, 1, D), float32
         centre = (self.beta * mean).to(q.dtype)
         if self.inner.ignores_key_shift:
-            return self.inner((q - centre) * (variance + VARIANCE_FLOOR).reciprocal().to(q.dtype), k, v, observed)
+            return self.inner(
+                (q - centre) * (variance + VARIANCE_FLOOR).reciprocal().to(q.dtype), k, v, observed
+            )
         scale = (variance + VARIANCE_FLOOR).rsqrt().to(q.dtype)
         return self.inner((q - centre) * scale, (k - centre) * scale, v, observed)
 
@@ -71,7 +73,7 @@ class ScaledHeads(Mechanism):
         self.inner = nn.ModuleList(
             inner(Heads(count, heads.dim, heads.stride * scale)) for scale, count in groups
         )
-        self.ignores_key_shift = all(part.ignores_key_shift for part in self.inner)  # type: ignore[misc]
+        self.ignores_key_shift = all(part.ignores_key_shift for part in self.inner)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, observed: Tensor | None) -> Tensor:
         mixed = []

@@ -1,0 +1,152 @@
+"""Every mechanism equals a plain float64 transcription of its formula, loops and all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tsattn.models.attention import Heads, Mechanism, build, parse, parts
+from tsattn.models.attention.wrappers import Convolved
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+# One head at a time: q (L, D), k, v (S, D), seen (S,), stride of the keys, head within the spec.
+Rule = Callable[[Array, Array, Array, Mask, int], Array]
+
+DIM, COUNT, LENGTH = 3, 4, 37
+WINDOW = 5
+
+
+def softmax(q: Array, k: Array, v: Array, seen: Mask, stride: int) -> Array:
+    out = np.zeros_like(q)
+    for i in range(len(q)):
+        weights = np.array([np.exp(q[i] @ k[j] / np.sqrt(DIM)) if seen[j] else 0.0 for j in range(len(k))])
+        out[i] = weights @ v / weights.sum()
+    return out
+
+
+def linear(q: Array, k: Array, v: Array, seen: Mask, stride: int) -> Array:
+    def feature(x: Array) -> Array:
+        return np.where(x > 0, x + 1, np.exp(x))
+
+    out = np.zeros_like(q)
+    for i in range(len(q)):
+        weights = np.array([feature(q[i]) @ feature(k[j]) if seen[j] else 0.0 for j in range(len(k))])
+        out[i] = weights @ v / weights.sum()
+    return out
+
+
+def local(q: Array, k: Array, v: Array, seen: Mask, stride: int) -> Array:
+    reach = max(WINDOW // stride, 1)
+    out = np.zeros_like(q)
+    for i in range(len(q)):
+        near = [j for j in range(len(k)) if seen[j] and abs(i // stride - j) <= reach]
+        if near:
+            weights = np.array([np.exp(q[i] @ k[j] / np.sqrt(DIM)) for j in near])
+            out[i] = weights @ v[near] / weights.sum()
+    return out
+
+
+CORES: dict[str, tuple[str, Rule]] = {
+    "softmax": ("softmax", softmax),
+    "linear": ("linear", linear),
+    "local": (f"local:{WINDOW}", local),
+}
+
+
+def bn(inner: Rule, mechanism: Mechanism, head: int) -> Rule:
+    def rule(q: Array, k: Array, v: Array, seen: Mask, stride: int) -> Array:
+        mean = k[seen].mean(axis=0)
+        deviation = np.sqrt(((k[seen] - mean) ** 2).mean(axis=0) + 1e-5)
+        return inner((q - 0.8 * mean) / deviation, (k - 0.8 * mean) / deviation, v, seen, stride)
+
+    return rule
+
+
+def sh(inner: Rule, mechanism: Mechanism, head: int) -> Rule:
+    scale = (1, 1, 2, 3)[head]
+
+    def rule(q: Array, k: Array, v: Array, seen: Mask, stride: int) -> Array:
+        windows = [np.arange(start, min(start + scale, len(k))) for start in range(0, len(k), scale)]
+        pooled = [window[seen[window]] for window in windows]
+        mean = [
+            np.stack([x[chosen].mean(axis=0) if len(chosen) else np.zeros(DIM) for chosen in pooled])
+            for x in (k, v)
+        ]
+        return inner(q, mean[0], mean[1], np.array([len(chosen) > 0 for chosen in pooled]), stride * scale)
+
+    return rule
+
+
+def conv(inner: Rule, mechanism: Mechanism, head: int) -> Rule:
+    (module,) = [part for part in mechanism.modules() if isinstance(part, Convolved)]
+
+    def over_time(layer: torch.nn.Conv1d, x: Array, seen: Mask) -> Array:
+        assert layer.bias is not None
+        weight = layer.weight.double().numpy(force=True)[head * DIM : (head + 1) * DIM, 0]  # (D, kernel)
+        bias = layer.bias.double().numpy(force=True)[head * DIM : (head + 1) * DIM]
+        out = np.tile(bias, (len(x), 1))
+        for t in range(len(x)):
+            for tap in range(weight.shape[1]):
+                at = t + tap - weight.shape[1] // 2
+                if 0 <= at < len(x) and seen[at]:
+                    out[t] += weight[:, tap] * x[at]
+        return out
+
+    def rule(q: Array, k: Array, v: Array, seen: Mask, stride: int) -> Array:
+        return inner(over_time(module.q_conv, q, seen), over_time(module.k_conv, k, seen), v, seen, stride)
+
+    return rule
+
+
+WRAPPERS: dict[str, tuple[str, Callable[[Rule, Mechanism, int], Rule]]] = {
+    "bn": ("bn:0.8", bn),
+    "sh": ("sh:1,1,2,3", sh),
+    "conv": ("conv:5", conv),
+}
+
+
+def test_every_part_has_a_reference() -> None:
+    assert {part.name for part in parts("core")} == set(CORES)
+    assert {part.name for part in parts("wrapper")} == set(WRAPPERS)
+
+
+def test_equals_its_formula(spec: str) -> None:
+    names = [part.name for part, _ in parse(spec).parts]
+    core_word, rule_of_core = CORES[names[0]]
+    words = [core_word, *(WRAPPERS[name][0] for name in names[1:])]
+    mechanism = build("+".join(words), Heads(COUNT, DIM)).double()
+    with torch.no_grad():
+        for parameter in mechanism.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    q, k, v = torch.randn(3, 1, COUNT, LENGTH, DIM, dtype=torch.float64).unbind(0)
+    observed = torch.rand(1, LENGTH) > 0.25
+    observed[0, 10:14] = False
+    observed[0, 0] = True
+
+    found = mechanism(q, k, v, observed)[0].numpy(force=True)
+    for head in range(COUNT):
+        rule = rule_of_core
+        for name in names[1:]:
+            rule = WRAPPERS[name][1](rule, mechanism, head)
+        expected = rule(*(x[0, head].numpy() for x in (q, k, v)), observed[0].numpy(), 1)
+        seen = observed[0].numpy()
+        # bn and linear take their sums in float32 whatever comes in.
+        np.testing.assert_allclose(
+            found[head][seen], expected[seen], rtol=0, atol=2e-5, err_msg=f"head {head}"
+        )
+
+
+def test_attention_bn_is_one_change_of_the_queries() -> None:
+    """softmax(((q−βμ)/s)((k−βμ)/s)ᵀ) v = SDPA((q − βμ)/(σ² + ε), k, v), to float64's last digits."""
+    q, k, v = torch.randn(3, 2, COUNT, LENGTH, DIM, dtype=torch.float64).unbind(0)
+    mean, variance = k.mean(2, keepdim=True), k.var(2, correction=0, keepdim=True) + 1e-5
+    for beta in (0.0, 0.7, 1.0):
+        plain = torch.nn.functional.scaled_dot_product_attention(
+            (q - beta * mean) / variance.sqrt(), (k - beta * mean) / variance.sqrt(), v
+        )
+        moved = torch.nn.functional.scaled_dot_product_attention((q - beta * mean) / variance, k, v)
+        torch.testing.assert_close(plain, moved, rtol=0, atol=1e-13)

@@ -1,0 +1,112 @@
+"""The laws of padding and gaps through the whole model, for every token word."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from tsattn.config import ModelConfig
+from tsattn.errors import InputError
+from tsattn.models.classifier import Probabilities, TransformerClassifier
+from tsattn.models.tokens import build_tokens, token_words
+
+NAN = float("nan")
+EXAMPLES = {"patch": "patch:6,4"}  # words that cannot stand without an option
+WORDS = [EXAMPLES.get(word.name, word.name) for word in token_words()]
+
+
+def classifier(tokens: str = "multiscale", attention: str = "bn+sh") -> Probabilities:
+    config = ModelConfig(channels=3, classes=4, attention=attention, tokens=tokens, width=32, heads=8)
+    model = TransformerClassifier(config)
+    model.standardise.mean.copy_(torch.tensor([5.0, -1.0, 0.0]))
+    model.standardise.std.copy_(torch.tensor([2.0, 0.1, 1.0]))
+    return Probabilities(model).eval()
+
+
+def series(cases: int = 4, length: int = 41) -> Tensor:
+    values = torch.randn(cases, 3, length)
+    values[0, :, 7:12] = NAN  # a gap
+    values[1, 1, 20] = NAN  # one channel missing at an observed timepoint
+    values[2, :, 15:] = NAN  # a shorter case
+    return values
+
+
+@pytest.mark.parametrize("word", WORDS)
+class TestEveryTokenWord:
+    def test_amount_of_padding_changes_nothing(self, word: str) -> None:
+        model, values = classifier(word), series()
+        padded = torch.cat([values, torch.full((4, 3, 29), NAN)], dim=2)
+        torch.testing.assert_close(model(padded), model(values), rtol=0, atol=1e-5)
+
+    def test_a_case_in_a_batch_equals_the_case_alone(self, word: str) -> None:
+        model, values = classifier(word), series()
+        together = model(values)
+        torch.testing.assert_close(together[2:3], model(values[2:3, :, :15]), rtol=0, atol=1e-5)
+        torch.testing.assert_close(together[0:1], model(values[0:1]), rtol=0, atol=1e-5)
+
+    def test_complete_series_need_no_mask(self, word: str) -> None:
+        model, values = classifier(word).classifier, torch.randn(4, 3, 41)
+        torch.testing.assert_close(model(values, True), model(values), rtol=0, atol=1e-5)
+
+    def test_a_missing_value_is_its_channels_training_mean(self, word: str) -> None:
+        model, values = classifier(word), torch.randn(2, 3, 41)
+        filled = values.clone()
+        values[0, 1, 9], filled[0, 1, 9] = NAN, -1.0
+        torch.testing.assert_close(model(values), model(filled), rtol=0, atol=1e-6)
+
+    def test_a_case_in_which_nothing_is_observed(self, word: str) -> None:
+        model, values = classifier(word), series()
+        values[3] = NAN
+        together = model(values)
+        assert together.isfinite().all()
+        torch.testing.assert_close(together[3:4], model(torch.full((1, 3, 1), NAN)), rtol=0, atol=1e-6)
+
+    def test_every_parameter_learns(self, word: str) -> None:
+        model, values = classifier(word).classifier.train(), series()
+        model(values).square().sum().backward()
+        silent = [
+            name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0
+        ]
+        assert silent == []
+
+    def test_shapes(self, word: str) -> None:
+        stage = build_tokens(word, 3, 32)
+        for length in (1, 2, 5, 6, 41):
+            x, observed = torch.randn(2, 3, length), torch.ones(2, length, dtype=torch.bool)
+            tokens, seen = stage(x, observed)
+            assert tokens.shape == (2, math.ceil(length / getattr(stage, "stride", 1)), 32)
+            assert seen is not None
+            assert seen.shape == tokens.shape[:2]
+            assert seen.all()
+            torch.testing.assert_close(stage(x, None)[0], tokens)
+
+
+def test_probabilities_sum_to_one() -> None:
+    torch.testing.assert_close(classifier()(series()).sum(1), torch.ones(4))
+
+
+@pytest.mark.parametrize(
+    "word, says",
+    [
+        ("patches", "there is no token stage 'patches'. Did you mean 'patch'? There are: linear, patch:P"),
+        ("patch", "patch needs its length in timepoints"),
+        ("patch:0", "patch needs its length"),
+        ("patch:1,2,3", "patch needs its length"),
+        ("patch:4,5", "stride 5 would skip timepoints between patches of 4"),
+        ("conv:3", "'conv' takes no option, write 'conv'"),
+    ],
+)
+def test_refused_words(word: str, says: str) -> None:
+    with pytest.raises(InputError) as error:
+        build_tokens(word, 3, 32)
+    assert says in str(error.value)
+
+
+def test_width_must_be_divisible() -> None:
+    with pytest.raises(InputError, match=r"width 30 cannot be divided among 8 heads: try --width 32"):
+        TransformerClassifier(ModelConfig(channels=1, classes=2, width=30))
+    with pytest.raises(InputError, match="the width must be a multiple of 4, not 30"):
+        TransformerClassifier(ModelConfig(channels=1, classes=2, width=30, heads=2))

@@ -1,0 +1,1 @@
+"""Run folder → one self-contained ONNX file that has proven itself."""

@@ -1,0 +1,70 @@
+"""Writes a classifier as one ONNX file: dynamic batch and length, preprocessing inside, card in it."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from pathlib import Path
+
+import onnx
+import torch
+
+from tsattn.card import ModelCard
+from tsattn.models.classifier import Probabilities, TransformerClassifier
+
+OPSET = 20
+CARD_KEY = "tsattn"
+
+
+def write_onnx(model: TransformerClassifier, card: ModelCard, path: Path) -> None:
+    """Exports `model`: `values` (batch, channels, time) in, `probabilities` (batch, classes) out."""
+    length = max(card.lengths[1], 8)  # the trace's own length never matters; a short one traces faster
+    example = torch.zeros(2, len(card.channels), min(length, 64))
+    with warnings.catch_warnings(), _quiet("torch.onnx"):
+        warnings.simplefilter("ignore")
+        program = torch.onnx.export(
+            Probabilities(model).eval(),
+            (example,),
+            dynamo=True,
+            external_data=False,
+            opset_version=OPSET,
+            input_names=["values"],
+            output_names=["probabilities"],
+            dynamic_shapes={"values": {0: "batch", 2: "time"}},
+            verbose=False,
+        )
+    assert program is not None
+    proto = program.model_proto
+    _forget_where_it_was_made(proto)
+    onnx.helper.set_model_props(proto, {CARD_KEY: card.to_json()})
+    proto.producer_name, proto.producer_version = "tsattn", card.versions.get("tsattn", "")
+    onnx.checker.check_model(proto, full_check=True)
+    onnx.save(proto, path)
+
+
+def _forget_where_it_was_made(proto: onnx.ModelProto) -> None:
+    """Drops the exporter's notes on every node: half the size of a small file, and paths of this machine."""
+    graphs = [proto.graph, *proto.functions]
+    for graph in graphs:
+        del graph.metadata_props[:]
+        for node in graph.node:
+            del node.metadata_props[:]
+            node.doc_string = ""
+        for value in graph.value_info:
+            del value.metadata_props[:]
+    for value in (*proto.graph.initializer, *proto.graph.input, *proto.graph.output):
+        del value.metadata_props[:]
+
+
+class _quiet:  # noqa: N801 - used as a verb
+    """Keeps a logger's warnings away while something of its library runs."""
+
+    def __init__(self, name: str) -> None:
+        self.logger = logging.getLogger(name)
+
+    def __enter__(self) -> None:
+        self.level = self.logger.level
+        self.logger.setLevel(logging.ERROR)
+
+    def __exit__(self, *_: object) -> None:
+        self.logger.setLevel(self.level)

@@ -1,0 +1,75 @@
+"""The workflow behind `tsattn export onnx`: export, prove, and only then let the file appear."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from tsattn.data.columns import TableOptions
+from tsattn.data.sources import load_split
+from tsattn.errors import CheckFailed, InputError
+from tsattn.export.onnx import write_onnx
+from tsattn.export.parity import TOLERANCE, Parity, compare
+from tsattn.inference.session import open_model
+from tsattn.runs import TorchPredictor, read_run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """A model file that agrees with its run. size: in bytes."""
+
+    path: Path
+    size: int
+    parity: Parity
+
+
+def export_onnx(run_path: Path, output: Path | None, data: str | None) -> Exported:
+    """Exports a run to `output` (default: model.onnx in the run folder) and proves it.
+
+    data: the source whose series are compared; the run's own training cases where None.
+    CheckFailed, and no file, where the two engines disagree.
+    """
+    run = read_run(run_path)
+    output = output or run_path / "model.onnx"
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise InputError(
+            f"{output}: not a place for a file. Name one in a folder that exists, e.g. -o model.onnx."
+        )
+    table = TableOptions(**{k: run.config.table.get(k) for k in ("layout", "id", "time", "label")})
+    series = load_split(data or run.config.source, "train", table).collection
+    if len(series.channels) != len(run.card.channels):
+        raise InputError(
+            f"{data}: {len(series.channels)} channels, the run was trained on {len(run.card.channels)} "
+            f"({', '.join(run.card.channels)})."
+        )
+    draft = _draft_beside(output)
+    try:
+        write_onnx(run.model, run.card, draft)
+        parity = compare(TorchPredictor(run, torch.device("cpu")), open_model(draft, "cpu"), series)
+        if not parity.holds:
+            raise CheckFailed(
+                f"{output}: not written. torch and ONNX Runtime disagree: largest difference "
+                f"{parity.difference:.2e} (allowed {TOLERANCE:.0e}), {parity.changed} of {parity.cases} "
+                "classes changed."
+            )
+        draft.replace(output)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    return Exported(path=output, size=output.stat().st_size, parity=parity)
+
+
+def _draft_beside(output: Path) -> Path:
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=f".{output.name}.", suffix=".onnx", dir=output.absolute().parent
+        )
+    except OSError as error:
+        raise InputError(f"{output}: cannot be written ({error.strerror}).") from None
+    os.close(handle)
+    Path(name).chmod(0o644)
+    return Path(name)

@@ -1,0 +1,49 @@
+"""From what the user typed and what the data are to a resolved configuration: the recipe's rules.
+
+Rules, each overridden by its option:
+- a batch holds 16 cases, 32 from 1,000 training cases on and 64 from 4,000;
+- 60 epochs, more where that would be fewer than 600 steps, fewer where it would be more than 8,000;
+- a validation part (a fifth, stratified) is held out where TRAIN has at least 500 cases and, on
+  average, 25 a class: it then knows an accuracy to about three points. With less, all of TRAIN is
+  trained on for the fixed schedule and the last epoch counts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from tsattn.config import ModelConfig, TrainingConfig, load_preset
+from tsattn.data.collection import Collection
+from tsattn.data.splits import spares_validation
+
+VALIDATION_SHARE = 0.2
+EPOCHS, FEWEST_STEPS, MOST_STEPS = 60, 600, 8000
+
+
+def plan(train: Collection, preset: str, asked: Mapping[str, Any]) -> tuple[ModelConfig, TrainingConfig]:
+    """Configurations for these training cases: `asked` before preset before rules and defaults.
+
+    asked: values by field name of either configuration; None where the user said nothing.
+    """
+    assert train.labels is not None
+    recipe = load_preset(preset)
+    said = {name: value for name, value in asked.items() if value is not None}
+    model_fields = {field.name for field in dataclasses.fields(ModelConfig)}
+    model = {
+        **recipe.model,
+        **{name: value for name, value in said.items() if name in model_fields},
+        "channels": len(train.channels),
+        "classes": len(train.classes),
+    }
+    training = {
+        **recipe.training,
+        **{name: value for name, value in said.items() if name not in model_fields},
+    }
+    training.setdefault("validation", VALIDATION_SHARE if spares_validation(train.labels) else 0.0)
+    cases = len(train)
+    training.setdefault("batch_size", 16 if cases < 1000 else 32 if cases < 4000 else 64)
+    steps = -(-round(cases * (1 - training["validation"])) // training["batch_size"])
+    training.setdefault("epochs", max(min(EPOCHS, MOST_STEPS // steps), -(-FEWEST_STEPS // steps), 1))
+    return ModelConfig(**model), TrainingConfig(**training)

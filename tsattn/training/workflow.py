@@ -1,0 +1,222 @@
+"""The workflow behind `tsattn train`: a source in, a run folder out. The test split is not looked at."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import itertools
+import platform
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from tsattn import __version__
+from tsattn.card import ModelCard
+from tsattn.config import ModelConfig, RunConfig, TrainingConfig
+from tsattn.data.collection import Collection
+from tsattn.data.columns import TableOptions
+from tsattn.data.sources import LoadedSplit, load_split
+from tsattn.data.splits import validation_split
+from tsattn.models.attention import parse
+from tsattn.models.classifier import TransformerClassifier
+from tsattn.models.devices import resolve_device
+from tsattn.runs import check_free, write_run
+from tsattn.training.loop import Epoch, Fit, fit
+from tsattn.training.plan import plan
+from tsattn.training.resident import ResidentCases
+
+PACKAGES = ("torch", "numpy", "aeon", "pandas", "pyarrow", "onnx", "safetensors")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A training that is about to start: everything decided, nothing computed."""
+
+    config: RunConfig
+    out: Path
+    model: TransformerClassifier
+    train: Collection
+    validation: Collection | None
+    split: dict[str, list[int]]
+    protocol: str
+
+    @property
+    def parameters(self) -> int:
+        """Trainable numbers of the model."""
+        return sum(p.numel() for p in self.model.parameters())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """A finished training: where its run folder is and what it came to."""
+
+    out: Path
+    metrics: dict[str, Any]
+
+
+def prepare(
+    source: str,
+    *,
+    asked: Mapping[str, Any],
+    preset: str,
+    device: str,
+    threads: int | None,
+    out: Path | None,
+    table: TableOptions,
+) -> Prepared:
+    """Loads the training cases and resolves the configuration.
+
+    asked: fields of ModelConfig and TrainingConfig that the user named, None elsewhere.
+    InputError for anything that cannot be, CheckFailed for a device that is not there.
+    """
+    if threads is not None:
+        torch.set_num_threads(threads)
+    chosen_device = resolve_device(device)
+    if asked.get("attention") is not None:
+        asked = {**asked, "attention": str(parse(asked["attention"]))}
+    if out is not None:
+        check_free(out)
+    loaded = load_split(source, "train", table)
+    model_config, training = plan(loaded.collection, preset, asked)
+    torch.manual_seed(training.seed)
+    model = TransformerClassifier(model_config)
+    config = RunConfig(
+        source=source,
+        preset=preset,
+        device=chosen_device.type,
+        threads=torch.get_num_threads(),
+        model=model_config,
+        training=training,
+        table=loaded.table,
+    )
+    train, validation, split = _hold_out(loaded.collection, training)
+    return Prepared(
+        config=config,
+        out=out or _fresh_folder(loaded, model_config, training),
+        model=model,
+        train=train,
+        validation=validation,
+        split=split,
+        protocol=_protocol(training, len(train), validation),
+    )
+
+
+def train(prepared: Prepared, watch: Callable[[Epoch], None]) -> Trained:
+    """Trains and writes the run folder; `watch` hears of every epoch."""
+    config, device = prepared.config, torch.device(prepared.config.device)
+    _take_statistics(prepared.model, prepared.train)
+    model = prepared.model.to(device)
+    classes = prepared.train.classes
+    train_cases = ResidentCases(prepared.train, classes, device)
+    held_out = None if prepared.validation is None else ResidentCases(prepared.validation, classes, device)
+    result = fit(model, train_cases, held_out, config.training, watch)
+    metrics = _metrics(result, prepared)
+    write_run(
+        prepared.out,
+        config=config,
+        card=_card(prepared, result),
+        model=model.cpu(),
+        history=result.history,
+        metrics=metrics,
+        split=prepared.split,
+        environment=_environment(config),
+    )
+    return Trained(out=prepared.out, metrics=metrics)
+
+
+def _hold_out(
+    cases: Collection, training: TrainingConfig
+) -> tuple[Collection, Collection | None, dict[str, list[int]]]:
+    assert cases.labels is not None
+    if training.validation == 0:
+        return cases, None, {"train": list(range(len(cases))), "validation": []}
+    kept, held_out = validation_split(cases.labels, training.validation, training.seed)
+    split = {"train": kept.tolist(), "validation": held_out.tolist()}
+    return cases.take(kept), cases.take(held_out), split
+
+
+def _protocol(training: TrainingConfig, cases: int, validation: Collection | None) -> str:
+    if validation is None:
+        return f"last: all {cases} cases of TRAIN, epoch {training.epochs} of a fixed schedule"
+    return (
+        f"holdout: {len(validation)} of TRAIN's {cases + len(validation)} cases held out, "
+        "the epoch of their highest accuracy"
+    )
+
+
+def _take_statistics(model: TransformerClassifier, train: Collection) -> None:
+    """Mean and deviation of every channel over what was observed in training, in float64."""
+    values = train.values.astype(np.float64)
+    seen = ~np.isnan(values)
+    count = np.maximum(seen.sum(axis=(0, 2)), 1)
+    mean = np.where(seen, values, 0).sum(axis=(0, 2)) / count
+    centred = np.where(seen, values - mean[:, None], 0)
+    std = np.sqrt((centred**2).sum(axis=(0, 2)) / count)
+    model.standardise.mean.copy_(torch.from_numpy(mean))
+    # A channel that never changes says nothing: it becomes zero instead of being divided by zero.
+    floor = 1e-6 * np.maximum(np.abs(mean), 1e-6)
+    model.standardise.std.copy_(torch.from_numpy(np.where(std > floor, std, 1.0)))
+
+
+def _card(prepared: Prepared, result: Fit) -> ModelCard:
+    lengths = prepared.train.lengths
+    config, model = prepared.config, prepared.model
+    chosen = "" if prepared.validation is None else f", epoch {result.chosen.epoch} of {len(result.history)}"
+    return ModelCard(
+        classes=prepared.train.classes,
+        channels=prepared.train.channels,
+        attention=config.model.attention,
+        tokens=config.model.tokens,
+        preset=config.preset,
+        lengths=(int(lengths.min()), int(np.median(lengths)), int(lengths.max())),
+        mean=tuple(model.standardise.mean.tolist()),
+        std=tuple(model.standardise.std.tolist()),
+        source=config.source,
+        protocol=prepared.protocol + chosen,
+        fingerprint=prepared.train.fingerprint(),
+        table=config.table,
+        versions=_versions(),
+    )
+
+
+def _metrics(result: Fit, prepared: Prepared) -> dict[str, Any]:
+    last = result.chosen
+    validation = None
+    if prepared.validation is not None:
+        validation = {"loss": last.validation_loss, "accuracy": last.validation_accuracy}
+    return {
+        "protocol": prepared.protocol,
+        "epoch": last.epoch,
+        "epochs": len(result.history),
+        "train": {"loss": last.train_loss, "accuracy": last.train_accuracy},
+        "validation": validation,
+        "parameters": prepared.parameters,
+        "seconds": result.history[-1].seconds,
+    }
+
+
+def _versions() -> dict[str, str]:
+    return {"tsattn": __version__, **{name: importlib.metadata.version(name) for name in PACKAGES}}
+
+
+def _environment(config: RunConfig) -> dict[str, Any]:
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "device": config.device,
+        "device_name": torch.cuda.get_device_name() if config.device == "cuda" else platform.machine(),
+        "threads": config.threads,
+        "versions": _versions(),
+    }
+
+
+def _fresh_folder(loaded: LoadedSplit, model: ModelConfig, training: TrainingConfig) -> Path:
+    """runs/NAME-SPEC-seedN, numbered where that exists."""
+    words = f"{loaded.name}-{model.attention}-seed{training.seed}"
+    stem = re.sub(r"[^\w.+-]", "-", words)
+    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    return next(path for path in (Path("runs") / name for name in names) if not path.exists())
