@@ -7,13 +7,14 @@ column that is left out is named in a remark, and where two readings are possibl
 from __future__ import annotations
 
 import difflib
+import itertools
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tsattn.data.csvtext import Head
+from tsattn.data.csvtext import Head, listed
 from tsattn.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ def resolve_roles(head: Head, options: TableOptions, channels: tuple[str, ...] |
     if layout == "long" and named.id is None:
         raise InputError(
             f"{head.path}: the long layout needs the column that names the case of a row. "
-            f"Type --id COLUMN, one of: {_listed(head.names)}."
+            f"Type --id COLUMN, one of: {listed(head.names)}."
         )
     if layout == "wide":
         if options.time is not None:
@@ -106,10 +107,12 @@ def _named(head: Head, options: TableOptions) -> TableOptions:
             continue
         if column not in head.names or not column:
             near = difflib.get_close_matches(column, head.names, n=3)
-            meant = f"Did you mean {' or '.join(near)}?" if near else f"Columns: {_listed(head.names)}."
+            meant = f"Did you mean {' or '.join(near)}?" if near else f"Columns: {listed(head.names)}."
             raise InputError(f"{head.path}: no column {column!r} (--{role}). {meant}")
         if column in taken:
-            raise InputError(f"{head.path}: column {column!r} cannot be --{taken[column]} and --{role} at once.")
+            raise InputError(
+                f"{head.path}: column {column!r} cannot be --{taken[column]} and --{role} at once."
+            )
         taken[column] = role
 
     def by_name(words: Sequence[str]) -> str | None:
@@ -147,7 +150,7 @@ def _ids_repeat(head: Head, column: str) -> bool:
     """True if two neighbouring rows of the sample have the same id."""
     at = head.names.index(column)
     ids = [row[at] for row in head.rows if at < len(row)]
-    return any(one == other for one, other in zip(ids, ids[1:], strict=False))
+    return any(one == other for one, other in itertools.pairwise(ids))
 
 
 def _wide_groups(
@@ -168,14 +171,12 @@ def _wide_groups(
         _say_text_columns(head, spare)
     if ignored:
         logger.warning(
-            "%s: not of the form CHANNEL_TIMEPOINT and therefore not used: %s.", head.path, _listed(ignored)
+            "%s: not of the form CHANNEL_TIMEPOINT and therefore not used: %s.", head.path, listed(ignored)
         )
     return _in_order_of_time(head, numbered)
 
 
-def _in_order_of_time(
-    head: Head, numbered: dict[str, list[tuple[int, str]]]
-) -> dict[str, tuple[str, ...]]:
+def _in_order_of_time(head: Head, numbered: dict[str, list[tuple[int, str]]]) -> dict[str, tuple[str, ...]]:
     """Refuses a timepoint that is missing or there twice in a channel."""
     points = [point for columns in numbered.values() for point, _ in columns]
     first = 0 if min(points) == 0 else 1
@@ -220,18 +221,16 @@ def _as_the_model_has_them(
         return {name: groups[name] for name in wanted}
     if len(groups) != len(wanted):
         raise InputError(
-            f"{head.path}: {len(groups)} channels ({_listed(list(groups))}), the model expects {len(wanted)} "
-            f"({_listed(wanted)})."
+            f"{head.path}: {len(groups)} channels ({listed(list(groups))}), the model expects {len(wanted)} "
+            f"({listed(wanted)})."
         )
     logger.warning(
-        "%s: channels are taken in order, %s as %s.", head.path, _listed(list(groups)), _listed(wanted)
+        "%s: channels are taken in order, %s as %s.", head.path, listed(list(groups)), listed(wanted)
     )
     return dict(zip(wanted, groups.values(), strict=True))
 
 
-def _numbered(
-    head: Head, spare: set[str | None], *, text: bool = False
-) -> dict[str, list[tuple[int, str]]]:
+def _numbered(head: Head, spare: set[str | None], *, text: bool = False) -> dict[str, list[tuple[int, str]]]:
     """Channel → (timepoint, column) for columns of the form CHANNEL_TIMEPOINT, text columns only if asked."""
     groups: dict[str, list[tuple[int, str]]] = {}
     for column in head.names if text else _numeric(head, spare):
@@ -250,7 +249,7 @@ def _numeric(head: Head, spare: set[str | None]) -> list[str]:
 def _say_text_columns(head: Head, spare: set[str | None]) -> None:
     unused = [name for name in head.names if name in head.text_columns and name and name not in spare]
     if unused:
-        logger.warning("%s: columns of text are not used: %s.", head.path, _listed(unused))
+        logger.warning("%s: columns of text are not used: %s.", head.path, listed(unused))
     if "" in head.names:
         number = head.names.index("") + 1
         logger.warning("%s: column %d has no name (a row index?) and is not used.", head.path, number)
@@ -259,14 +258,6 @@ def _say_text_columns(head: Head, spare: set[str | None]) -> None:
 def _at_least_one(head: Head, columns: list[str]) -> tuple[str, ...]:
     if not columns:
         raise InputError(
-            f"{head.path}: no column with numbers is left for the series. Columns: {_listed(head.names)}."
+            f"{head.path}: no column with numbers is left for the series. Columns: {listed(head.names)}."
         )
     return tuple(columns)
-
-
-def _listed(names: Iterable[str]) -> str:
-    """The names with commas between them, the middle left out where there are many."""
-    shown = list(names)
-    if len(shown) > 12:
-        shown = [*shown[:10], "…", shown[-1]]
-    return ", ".join(shown)

@@ -100,12 +100,18 @@ def _batches(head: Head, numbers: list[str], strings: list[str]) -> Iterator[Any
         raise InputError(fault)
 
 
+def as_numpy(array: Any) -> NDArray[Any]:
+    """(rows,) the numbers of an Arrow array without nulls; Arrow's own to_numpy would import pandas."""
+    numbers: NDArray[Any] = np.from_dlpack(array)
+    return numbers
+
+
 def _matrix(batch: Any, columns: list[str]) -> NDArray[np.float32]:
     """(columns, rows); rounded from float64 once, as the archive's own files are."""
     matrix = np.empty((len(columns), batch.num_rows), np.float32)
     with np.errstate(over="ignore"):  # what overflows becomes infinite and is refused
         for row, name in zip(matrix, columns, strict=True):
-            row[:] = batch.column(name).to_numpy(zero_copy_only=False)
+            row[:] = as_numpy(batch.column(name).fill_null(np.nan))
     return matrix
 
 

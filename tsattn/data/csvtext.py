@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from tsattn.errors import InputError
 
 MISSING = ("", "NaN", "nan", "NA", "null", "?")
 """Spellings of a missing value."""
-NULLS = tuple(blank + word for word in MISSING for blank in ("", " ")) + ("  ", "\t")
+NULLS = (*(blank + word for word in MISSING for blank in ("", " ")), "  ", "\t")
 """The same as pyarrow has to be told them: it does not look past the blank that follows a comma."""
 
 _SAMPLE_ROWS = 1000
@@ -125,8 +125,18 @@ def open_quote(path: Path) -> str | None:
                 line = reader.line_num + 1
         except csv.Error as error:
             if "unexpected end of data" in str(error):
-                return f"{path}:{line}: a quote is opened and never closed. Double it inside a cell, or remove it."
+                return (
+                    f"{path}:{line}: a quote is opened and never closed. Double it in a cell, or remove it."
+                )
     return None
+
+
+def listed(names: Iterable[str]) -> str:
+    """The names with commas between them, the middle left out where there are many."""
+    shown = list(names)
+    if len(shown) > 12:
+        shown = [*shown[:10], "…", shown[-1]]
+    return ", ".join(shown)
 
 
 def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -187,7 +197,7 @@ def _refuse_what_is_no_header(path: Path, line: int, names: tuple[str, ...]) -> 
         for separator in ";\t|":
             if separator in names[0]:
                 raise InputError(
-                    f"{where}: columns are separated by {separator!r}. Save the file with commas between them."
+                    f"{where}: columns are separated by {separator!r}. Save the file with commas."
                 )
     seen: set[str] = set()
     for name in names:

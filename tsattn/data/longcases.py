@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tsattn.data.columns import TableRoles
-from tsattn.data.csvread import Rows
+from tsattn.data.csvread import Rows, as_numpy
 from tsattn.data.csvtext import Head, line_of_row
 from tsattn.errors import InputError
 
@@ -23,7 +23,7 @@ _ENOUGH_CASES = 256  # all of one row: then the layout is not long
 class _Open:
     """The case whose rows are being read. first: its first row's number in the file."""
 
-    id: str
+    name: str
     label: str | None
     first: int
     values: list[NDArray[np.float32]] = field(default_factory=list)
@@ -65,11 +65,11 @@ class _LongReader:
             starts = self._starts(rows)
             times = None if rows.times is None else self._read_times(rows)
             for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
-                id, label = self._named(rows, start)
-                if open_case is None or open_case.id != id:
+                name, label = self._named(rows, start)
+                if open_case is None or open_case.name != name:
                     if open_case is not None:
                         yield self._finish(open_case)
-                    open_case = self._begin(id, label, rows.first + start)
+                    open_case = self._begin(name, label, rows.first + start)
                 elif open_case.label != label:
                     raise self._label_changes(rows.first + start, open_case.label, label)
                 open_case.values.append(rows.values[:, start:stop])
@@ -85,22 +85,26 @@ class _LongReader:
             odd = np.flatnonzero(_changes(rows.labels) & ~changes)
             if odd.size:
                 at = int(odd[0]) + 1
-                raise self._label_changes(rows.first + at, rows.labels[at - 1].as_py(), rows.labels[at].as_py())
+                raise self._label_changes(
+                    rows.first + at, rows.labels[at - 1].as_py(), rows.labels[at].as_py()
+                )
         return [0, *(np.flatnonzero(changes) + 1).tolist()]
 
     def _named(self, rows: Rows, at: int) -> tuple[str, str | None]:
         return rows.ids[at].as_py(), None if rows.labels is None else rows.labels[at].as_py()
 
-    def _begin(self, id: str, label: str | None, row: int) -> _Open:
-        if not id:
-            raise InputError(f"{self._where(row)}: no id in column {self.roles.id!r}. Every row needs its case's id.")
-        if id in self.seen:
+    def _begin(self, name: str, label: str | None, row: int) -> _Open:
+        if not name:
             raise InputError(
-                f"{self._where(row)}: case {id!r} comes back after another case. Rows of one case have to "
+                f"{self._where(row)}: no id in column {self.roles.id!r}. Every row needs its case's id."
+            )
+        if name in self.seen:
+            raise InputError(
+                f"{self._where(row)}: case {name!r} comes back after another case. Rows of one case have to "
                 f"stand together: sort the file by {self.roles.id!r}."
             )
-        self.seen.add(id)
-        return _Open(id, label, row)
+        self.seen.add(name)
+        return _Open(name, label, row)
 
     def _finish(self, case: _Open) -> tuple[str, str | None, NDArray[np.float32]]:
         values = case.values[0] if len(case.values) == 1 else np.concatenate(case.values, axis=1)
@@ -112,13 +116,13 @@ class _LongReader:
                 if same.size:
                     raise self._time_repeats(case, order, same)
                 values = values[:, order]
-        return case.id, case.label, values
+        return case.name, case.label, values
 
     def _time_repeats(self, case: _Open, order: NDArray[np.int64], same: NDArray[np.int64]) -> InputError:
         second, first = min((int(order[i + 1]), int(order[i])) for i in same)
         return InputError(
-            f"{self._where(case.first + second)}: case {case.id!r} has the time of this row "
-            f"(column {self.roles.time!r}) already in line {line_of_row(self.head.path, case.first + first)}. "
+            f"{self._where(case.first + second)}: case {case.name!r} has the time of this row "
+            f"(column {self.roles.time!r}) in line {line_of_row(self.head.path, case.first + first)} too. "
             "Each timepoint of a case is one row."
         )
 
@@ -134,8 +138,8 @@ class _LongReader:
             return times
         at = next(i for i, cell in enumerate(rows.times) if self._times.read(pa.array([cell])) is None)
         raise InputError(
-            f"{self._where(rows.first + at)}: column {self.roles.time!r} holds {rows.times[at].as_py()!r} where "
-            f"{self._times.expected} belongs."
+            f"{self._where(rows.first + at)}: column {self.roles.time!r} holds {rows.times[at].as_py()!r} "
+            f"where {self._times.expected} belongs."
         )
 
     def _where(self, row: int) -> str:
@@ -159,22 +163,23 @@ class _Times:
         return "a number" if self._kinds == self._NUMBERS else "a timestamp such as 2024-05-01T12:30:00"
 
     def read(self, cells: Any) -> NDArray[Any] | None:
-        """(rows,) numbers or datetime64; None if a cell is neither or is not a time."""
+        """(rows,) numbers, nanoseconds for timestamps; None if a cell is neither or is not a time."""
         cells = pc.utf8_trim_whitespace(cells)
         for kinds in (self._kinds,) if self._kinds else (self._NUMBERS, self._STAMPS):
             for kind in kinds:
                 try:
-                    times: NDArray[Any] = pc.cast(cells, kind).to_numpy(zero_copy_only=False)
+                    times = pc.cast(cells, kind)
                 except pa.ArrowInvalid:
                     continue
-                if not np.isfinite(times).all():
+                numbers = as_numpy(times.view(pa.int64()) if kinds == self._STAMPS else times)
+                if not np.isfinite(numbers).all():
                     return None
                 self._kinds = kinds
-                return times
+                return numbers
         return None
 
 
 def _changes(cells: Any) -> NDArray[np.bool_]:
     """(rows − 1,): True where a cell differs from the one above it."""
-    changed: NDArray[np.bool_] = pc.not_equal(cells[1:], cells[:-1]).to_numpy(zero_copy_only=False)
-    return changed
+    changed = pc.cast(pc.not_equal(cells[1:], cells[:-1]), pa.uint8())
+    return as_numpy(changed).astype(bool)

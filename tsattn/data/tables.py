@@ -25,9 +25,7 @@ Case = tuple[str, str | None, Series]
 """Id, label or None, values (channels, timepoints)."""
 
 
-def table_roles(
-    path: Path, options: TableOptions, channels: tuple[str, ...] | None = None
-) -> TableRoles:
+def table_roles(path: Path, options: TableOptions, channels: tuple[str, ...] | None = None) -> TableRoles:
     """What each column of the CSV file is; reads only its beginning. InputError as `resolve_roles`."""
     return resolve_roles(read_head(path), options, channels)
 
@@ -45,15 +43,17 @@ def stream_table(
     yield from _blocks(head, resolve_roles(head, options, channels), cases)
 
 
-def read_table(path: Path, options: TableOptions) -> tuple[Collection, TableRoles]:
-    """The whole CSV file as one Collection, and what each of its columns is.
+def read_table(
+    path: Path, options: TableOptions, channels: tuple[str, ...] | None = None
+) -> tuple[Collection, TableRoles]:
+    """The whole CSV file as one Collection, and what each of its columns is; channels as `stream_table`.
 
     InputError as `stream_table`, and for a case whose label is empty.
     """
     head = read_head(path)
-    roles = resolve_roles(head, options)
+    roles = resolve_roles(head, options, channels)
     blocks = list(_blocks(head, roles, cases=1024))
-    ids = tuple(id for block in blocks for id in block.ids)
+    ids = tuple(name for block in blocks for name in block.ids)
     labels = None if roles.label is None else tuple(x for block in blocks for x in block.labels or ())
     if labels is not None and "" in labels:
         case = labels.index("")
@@ -119,7 +119,7 @@ def _wide_block(pieces: Sequence[Rows], roles: TableRoles, shape: tuple[int, int
     if roles.id is None:
         ids = [str(piece.first + i) for piece in pieces for i in range(len(piece))]
     else:
-        ids = [id for piece in pieces for id in piece.ids.to_pylist()]
+        ids = [name for piece in pieces for name in piece.ids.to_pylist()]
     labels = None
     if roles.label is not None:
         labels = [label for piece in pieces for label in piece.labels.to_pylist()]
@@ -132,7 +132,7 @@ def _long_block(cases: Sequence[Case], roles: TableRoles) -> Collection:
     for row, (_, _, series) in zip(values, cases, strict=True):
         row[:, : series.shape[1]] = series
     labels = None if roles.label is None else [label or "" for _, label, _ in cases]
-    return _collection(values, [id for id, _, _ in cases], labels, roles)
+    return _collection(values, [name for name, _, _ in cases], labels, roles)
 
 
 def _collection(

@@ -1,0 +1,109 @@
+"""A pair NAME_TRAIN.ts and NAME_TEST.ts in a folder or in a zip, read from where it lies."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tsattn.errors import InputError
+
+_SPLIT_FILE = re.compile(r"(.+)_(TRAIN|TEST)\.ts", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file that lies in a folder, or inside the zip `place` under the name `inside`."""
+
+    place: Path
+    inside: str | None = None
+
+    @property
+    def where(self) -> str:
+        """How messages call it."""
+        return str(self.place) if self.inside is None else f"{self.place}:{self.inside}"
+
+    @property
+    def name(self) -> str:
+        """The file's own name, without folders."""
+        return PurePosixPath(self.inside).name if self.inside is not None else self.place.name
+
+    def read(self) -> bytes:
+        """Its content. InputError if it cannot be read or the zip is damaged."""
+        try:
+            if self.inside is None:
+                return self.place.read_bytes()
+            with zipfile.ZipFile(self.place) as archive:
+                return archive.read(self.inside)
+        except OSError as error:
+            raise InputError(f"{self.where} cannot be read: {error.strerror or error}.") from None
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise InputError(
+                f"{self.where}: the zip is damaged ({error}). Get it again from its source."
+            ) from None
+        except (RuntimeError, NotImplementedError) as error:
+            raise InputError(
+                f"{self.where} cannot be unpacked: {error}. Unpack it and type the folder."
+            ) from None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The two splits of the data set `name`; None for one that is not there."""
+
+    name: str
+    train: Member | None
+    test: Member | None
+
+
+def pair_in(place: Path) -> Pair:
+    """The pair in the folder or zip `place`; if there are several, the one called like `place`.
+
+    InputError if there is none, or several and none is called like `place`.
+    """
+    found: dict[str, dict[str, Member]] = {}
+    for member in _members(place):
+        match = _SPLIT_FILE.fullmatch(member.name)
+        if match:
+            found.setdefault(match[1], {})[match[2].lower()] = member
+    if not found:
+        raise InputError(f"{place}: no NAME_TRAIN.ts and NAME_TEST.ts in it.{_hint(place)}")
+    own = place.resolve().name if place.is_dir() else place.stem
+    if len(found) > 1 and own not in found:
+        raise InputError(
+            f"{place} holds several data sets: {', '.join(sorted(found))}. "
+            f"{'Type' if place.is_dir() else 'Unpack it and type'} the file {min(found)}_TRAIN.ts or another."
+        )
+    name = own if own in found else next(iter(found))
+    return Pair(name, found[name].get("train"), found[name].get("test"))
+
+
+def _members(place: Path) -> list[Member]:
+    try:
+        if place.is_dir():
+            return [Member(file) for file in sorted(place.iterdir()) if file.is_file()]
+        with zipfile.ZipFile(place) as archive:
+            names = sorted(archive.namelist())
+    except zipfile.BadZipFile:
+        raise InputError(
+            f"{place} is no zip file, or only a part of one. Get it again from its source."
+        ) from None
+    except OSError as error:
+        raise InputError(f"{place} cannot be read: {error.strerror or error}.") from None
+    # Some systems pack a shadow ._NAME of every file.
+    return [Member(place, name) for name in names if not PurePosixPath(name).name.startswith(".")]
+
+
+def _hint(place: Path) -> str:
+    """What else of use lies in the folder."""
+    if not place.is_dir():
+        return " Type a zip with these two files."
+    tables = sorted(file.name for file in place.glob("*.csv"))
+    if tables:
+        return f" To read a table type its file: {place / tables[0]}"
+    inner = sorted(folder for folder in place.iterdir() if folder.is_dir() and any(folder.glob("*_TRAIN.ts")))
+    if inner:
+        return f" Did you mean {inner[0]}?"
+    return ""
