@@ -1,0 +1,81 @@
+"""A predictor and a labelled Collection in, a Report out."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsattn.card import ModelCard
+from tsattn.data.collection import Collection
+from tsattn.errors import InputError
+from tsattn.evaluation.metrics import Report, report
+from tsattn.inference.predictor import Predictor
+
+_log = logging.getLogger(__name__)
+
+
+def evaluate(
+    predictor: Predictor, collection: Collection, batch_size: int = 64, *, majority: str | None = None
+) -> Report:
+    """Judges `predictor` on every case of `collection`.
+
+    majority: the most frequent class of the training cases, where known (see `report`).
+    InputError if the cases have no labels, labels the model does not know, or another number of
+    channels than the model.
+    """
+    if collection.labels is None:
+        raise InputError(
+            "The cases have no labels to judge by. Name the column that holds them with --label."
+        )
+    matched = match_channels(collection, predictor.card)
+    return report(
+        predict_all(predictor, matched, batch_size), collection.labels, predictor.card.classes, majority
+    )
+
+
+def predict_all(predictor: Predictor, collection: Collection, batch_size: int = 64) -> NDArray[np.float32]:
+    """(cases, classes) probabilities in the order of the cases.
+
+    Batches hold cases of similar length and are cut to their longest: padding changes no answer,
+    and on sets of unequal length it would be most of the work.
+    """
+    lengths = collection.lengths
+    order = np.argsort(lengths, kind="stable")
+    result = np.empty((len(collection), len(predictor.card.classes)), dtype=np.float32)
+    for start in range(0, len(order), batch_size):
+        batch = order[start : start + batch_size]
+        longest = max(int(lengths[batch[-1]]), 1)
+        result[batch] = predictor.probabilities(np.ascontiguousarray(collection.values[batch, :, :longest]))
+    return result
+
+
+def match_channels(collection: Collection, card: ModelCard) -> Collection:
+    """The cases with their channels in the order in which the model was trained.
+
+    The same names in another order are put in order; other names are taken in the order they come,
+    with a remark. InputError if their number is another.
+    """
+    have, want = collection.channels, card.channels
+    if have == want:
+        return collection
+    if len(have) != len(want):
+        raise InputError(
+            f"The data have {len(have)} channels ({_named(have)}); the model was trained on {len(want)} "
+            f"({_named(want)}). Give the data that the model was made for."
+        )
+    if sorted(have) == sorted(want) and len(set(have)) == len(have):
+        places = [have.index(name) for name in want]
+        return replace(collection, values=np.ascontiguousarray(collection.values[:, places]), channels=want)
+    _log.warning(
+        "The channels (%s) are not called as in training (%s); they are taken in the order they stand in.",
+        _named(have),
+        _named(want),
+    )
+    return collection
+
+
+def _named(channels: tuple[str, ...]) -> str:
+    return ", ".join(channels[:6]) + (", …" if len(channels) > 6 else "")
