@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tsattn.data.columns import TableRoles
 from tsattn.data.csvread import Rows, as_numpy
-from tsattn.data.csvtext import Head, line_of_row
+from tsattn.data.csvtext import Head, line_of_row, open_quote
 from tsattn.errors import InputError
 
 _ENOUGH_CASES = 256  # all of one row: then the layout is not long
@@ -127,6 +127,8 @@ class _LongReader:
         )
 
     def _label_changes(self, row: int, before: str | None, after: str | None) -> InputError:
+        if "\n" in f"{before}{after}" and (fault := open_quote(self.head.path)):
+            return InputError(fault)
         return InputError(
             f"{self._where(row)}: the label changes from {before!r} to {after!r} within a case "
             f"(columns {self.roles.label!r} and {self.roles.id!r}). A case has one label."

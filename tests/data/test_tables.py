@@ -1,0 +1,211 @@
+"""CSV tables in both layouts, whole and as a stream, and the channels a model asks for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tsattn.data import csvread
+from tsattn.data.collection import Collection
+from tsattn.data.columns import TableOptions
+from tsattn.data.sources import load_split
+from tsattn.data.tables import read_table, sorted_classes, stream_table, table_roles
+from tsattn.data.write_tables import write_long_csv, write_wide_csv
+from tsattn.errors import InputError
+
+NONE = TableOptions()
+NAN = float("nan")
+
+
+def table(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def read(path: Path, **options: str) -> Collection:
+    return read_table(path, TableOptions(**options))[0]
+
+
+# Reading
+
+
+def test_wide_columns_are_channels_and_timepoints_in_any_order(tmp_path: Path) -> None:
+    path = table(tmp_path, "y_2,id,x_1,label,y_1,x_2\n6,a,1,up,5,2\n,b,3,down,NaN,?\n")
+    cases, roles = read_table(path, NONE)
+    assert roles.layout == "wide"
+    assert roles.columns == (("y_1", "y_2"), ("x_1", "x_2"))
+    assert roles.as_dict() == {"layout": "wide", "id": "id", "label": "label"}
+    assert cases.channels == ("y", "x")
+    assert cases.ids == ("a", "b")
+    assert cases.labels == ("up", "down")
+    assert cases.classes == ("down", "up")
+    np.testing.assert_array_equal(cases.values, [[[5, 6], [1, 2]], [[NAN, NAN], [3, NAN]]])
+
+
+def test_plain_wide_is_one_channel_and_numbers_stay_as_spelled(tmp_path: Path) -> None:
+    cases = read(table(tmp_path, "label,a,b,c\n1.0,1,2,3\n1,4,5,6\n"))
+    assert cases.channels == ("value",)
+    assert cases.labels == ("1.0", "1")
+    assert cases.ids == ("0", "1")
+    np.testing.assert_array_equal(cases.values, [[[1, 2, 3]], [[4, 5, 6]]])
+
+
+def test_long_rows_are_put_together_and_ordered_by_time(tmp_path: Path) -> None:
+    path = table(tmp_path, "case_id,TIME,x,y,class\n7,10,1,5,NaN\n7,9,2,,NaN\n3,1,3,4,b\n")
+    cases, roles = read_table(path, NONE)
+    assert roles.as_dict() == {"layout": "long", "id": "case_id", "time": "TIME", "label": "class"}
+    assert cases.ids == ("7", "3")
+    assert cases.labels == ("NaN", "b")
+    np.testing.assert_array_equal(cases.values, [[[2, 1], [NAN, 5]], [[3, NAN], [4, NAN]]])
+
+
+def test_long_without_time_keeps_the_order_of_the_file(tmp_path: Path) -> None:
+    cases, roles = read_table(table(tmp_path, "who,x\np,3\np,1\nq,2\nq,5\n"), TableOptions(id="who"))
+    assert roles.as_dict() == {"layout": "long", "id": "who"}
+    assert cases.labels is None
+    np.testing.assert_array_equal(cases.values[:, 0], [[3, 1], [2, 5]])
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ("2024-02-01", "2024-01-31"),
+        ("2024-01-01T10:00:00", "2024-01-01 09:59"),
+        ("2024-01-01T10:00:00Z", "2024-01-01T10:30:00+02:00"),
+        ("1700000000000000001", "1700000000000000000"),
+        ("1.5", "-2"),
+        (" 1e3", "999"),
+    ],
+)
+def test_times_are_numbers_or_timestamps(tmp_path: Path, times: tuple[str, str]) -> None:
+    cases = read(table(tmp_path, f"id,time,x\na,{times[0]},1\na,{times[1]},2\n"))
+    np.testing.assert_array_equal(cases.values, [[[2, 1]]])
+
+
+def test_numbered_sensors_beside_time_and_a_repeating_id_are_long(tmp_path: Path) -> None:
+    roles = table_roles(table(tmp_path, "id,time,acc_1,acc_2\na,0,1,2\na,1,3,4\n"), NONE)
+    assert (roles.layout, roles.channels) == ("long", ("acc_1", "acc_2"))
+
+
+def test_subjects_that_repeat_stay_wide_where_columns_are_timepoints(tmp_path: Path) -> None:
+    cases = read(table(tmp_path, "id,x_0,x_1\na,1,2\na,3,4\n"))
+    assert cases.ids == ("a", "a")
+    assert cases.values.shape == (2, 1, 2)
+
+
+def test_layout_option_decides(tmp_path: Path) -> None:
+    path = table(tmp_path, "id,x,y\na,1,2\na,3,4\n")
+    assert read(path).values.shape == (1, 2, 2)
+    assert read(path, layout="wide").values.shape == (2, 1, 2)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'\xef\xbb\xbf"id","x_0","x_1"\r\n"a",1,2\r\n\r\nb,3,4\r\n',
+        b"\n\nid, x_0, x_1\na,1, 2\nb, 3 ,+4",
+        b"id,x_0,x_1\ra,1,2\rb,3,4\r",
+    ],
+)
+def test_spellings_of_csv(tmp_path: Path, content: bytes) -> None:
+    cases = read(table(tmp_path, content))
+    assert cases.ids == ("a", "b")
+    np.testing.assert_array_equal(cases.values[:, 0], [[1, 2], [3, 4]])
+
+
+def test_missing_values_have_many_spellings(tmp_path: Path) -> None:
+    cases = read(table(tmp_path, 'id,x_0,x_1,x_2,x_3\na,,NaN,nan,1\nb, NA,null,"?",2\nc," ",-nan,"",3\n'))
+    np.testing.assert_array_equal(cases.values[:, 0], [[NAN, NAN, NAN, i] for i in (1, 2, 3)])
+
+
+def test_timepoints_that_no_case_has_are_left_out(tmp_path: Path) -> None:
+    assert read(table(tmp_path, "id,x_0,x_1,x_2\na,1,,\nb,2,3,\n")).values.shape == (2, 1, 2)
+    assert read(table(tmp_path, "id,x_0,x_1\na,,\nb,,\n")).values.shape == (2, 1, 1)
+
+
+def test_text_columns_and_unnamed_ones_are_left_out_and_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = table(tmp_path, ",id,note,x_0,x_1,age\n0,a,hm,1,2,30\n1,b,,3,4,40\n")
+    assert read(path).channels == ("x",)
+    assert "columns of text are not used: note" in caplog.text
+    assert "column 1 has no name" in caplog.text
+    assert "not of the form CHANNEL_TIMEPOINT and therefore not used: age" in caplog.text
+
+
+def test_classes_are_sorted_as_numbers_if_all_are() -> None:
+    assert sorted_classes(["10", "9", "-1", "9"]) == ("-1", "9", "10")
+    assert sorted_classes(["10", "9", "a"]) == ("10", "9", "a")
+    assert sorted_classes(["10", "9", "nan"]) == ("10", "9", "nan")
+
+
+# Streaming
+
+
+@pytest.mark.parametrize("cases", [1, 7, 64, 10_000])
+@pytest.mark.parametrize("write", [write_wide_csv, write_long_csv])
+def test_a_stream_gives_every_case_once_and_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Collection, Path], None], cases: int
+) -> None:
+    monkeypatch.setattr(csvread, "_BLOCK_BYTES", 300)
+    monkeypatch.setattr(csvread, "_BYTES_A_CELL", 40)
+    vowels = load_split("JapaneseVowels", "test", NONE).collection.take(np.arange(40))
+    path = tmp_path / "v.csv"
+    write(vowels, path)
+    blocks = list(stream_table(path, NONE, cases=cases))
+    assert [len(block) for block in blocks[:-1]] == [cases] * (len(blocks) - 1)
+    assert [name for block in blocks for name in block.ids] == list(vowels.ids)
+    assert [x for block in blocks for x in block.labels or ()] == list(vowels.labels or ())
+    start = 0
+    for block in blocks:
+        expected = vowels.take(np.arange(start, start + len(block)))
+        assert block.values.shape[2] == expected.lengths.max()
+        np.testing.assert_array_equal(block.values, expected.values[:, :, : block.values.shape[2]])
+        assert block.classes == sorted_classes(block.labels or ())
+        start += len(block)
+
+
+def test_reading_imports_neither_pandas_nor_torch_nor_aeon(tmp_path: Path) -> None:
+    path = table(tmp_path, "id,time,x,label\na,1,2,l\na,0,,l\n")
+    program = (
+        "import sys; from pathlib import Path; from tsattn.data.tables import *\n"
+        "list(stream_table(Path(sys.argv[1]), TableOptions()))\n"
+        "print(sorted({'pandas', 'torch', 'aeon', 'sklearn'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# The channels of a model
+
+
+def test_the_model_s_channels_are_found_by_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    wide = table(tmp_path, "note,z_0,x_0,y_0,x_1,y_1\nhm,9,1,2,3,4\n")
+    (block,) = stream_table(wide, NONE, channels=("y", "x"))
+    assert block.channels == ("y", "x")
+    np.testing.assert_array_equal(block.values, [[[2, 4], [1, 3]]])
+    long = table(tmp_path, "id,note,z,x,y\na,hm,9,1,2\na,hm,9,3,4\n")
+    (block,) = stream_table(long, NONE, channels=("y", "x"))
+    np.testing.assert_array_equal(block.values, [[[2, 4], [1, 3]]])
+    assert not caplog.records
+
+
+def test_other_names_are_taken_in_order_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = table(tmp_path, "a_0,b_0\n1,2\n")
+    (block,) = stream_table(path, NONE, channels=("y", "x"))
+    assert block.channels == ("y", "x")
+    np.testing.assert_array_equal(block.values, [[[1], [2]]])
+    assert "channels are taken in order, a, b as y, x" in caplog.text
+
+
+def test_another_number_of_channels_is_refused(tmp_path: Path) -> None:
+    path = table(tmp_path, "a_0,b_0\n1,2\n")
+    with pytest.raises(InputError) as caught:
+        next(stream_table(path, NONE, channels=("x", "y", "z")))
+    assert str(caught.value) == f"{path}: 2 channels (a, b), the model expects 3 (x, y, z)."
