@@ -53,7 +53,7 @@ def masked_mean_model(card: ModelCard) -> onnx.ModelProto:
         helper.make_node("MatMul", ["mean", "weights"], ["logits"]),
         helper.make_node("Softmax", ["logits"], ["probabilities"], axis=1),
     ]
-    constants = {
+    constants: dict[str, np.ndarray] = {
         "zero": np.array(0, np.float32),
         "one": np.array(1, np.float32),
         "time": np.array([2], np.int64),

@@ -42,11 +42,10 @@ def test_an_error_of_the_reader_arrives_after_what_came_before_it() -> None:
         yield 2
         raise ValueError("line 3")
 
-    seen: list[int] = []
+    items = read_ahead(numbers(), 2)
+    assert [next(items), next(items)] == [1, 2]
     with pytest.raises(ValueError, match="line 3"):
-        for n in read_ahead(numbers(), 2):
-            seen.append(n)
-    assert seen == [1, 2]
+        next(items)
 
 
 def test_an_error_of_the_work_arrives_and_every_thread_ends() -> None:

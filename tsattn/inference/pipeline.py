@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from tsattn.card import ModelCard
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
+from tsattn.data.tables import stream_table
+from tsattn.data.ts import read_ts
 from tsattn.errors import InputError
 from tsattn.inference.concurrency import in_order, read_ahead
 from tsattn.inference.output import PredictionFile
@@ -34,6 +36,7 @@ class PredictSummary:
 
     @property
     def cases_per_second(self) -> float:
+        """Over reading, inference and writing together."""
         return self.cases / max(self.seconds, 1e-9)
 
 
@@ -61,7 +64,7 @@ def predict_files(
     done = 0
 
     def infer(block: Collection) -> NDArray[np.float32]:
-        return predictor.probabilities(_observed_part(block.values))
+        return predictor.probabilities(block.values)
 
     with (
         PredictionFile(output, predictor.card.classes, proba) as rows,
@@ -98,15 +101,10 @@ def _blocks(
         if path.suffix.lower() == ".ts":
             yield from _ts_blocks(path, card, cases)
         else:
-            from tsattn.data.tables import stream_table
-
-            roles = roles_of(path, options, card)
-            yield from stream_table(path, roles, channels=card.channels, cases=cases)
+            yield from stream_table(path, roles_of(path, options, card), channels=card.channels, cases=cases)
 
 
 def _ts_blocks(path: Path, card: ModelCard, cases: int) -> Generator[Collection, None, None]:
-    from tsattn.data.ts import read_ts
-
     whole = read_ts(path)
     if len(whole.channels) != len(card.channels):
         raise InputError(
@@ -114,36 +112,42 @@ def _ts_blocks(path: Path, card: ModelCard, cases: int) -> Generator[Collection,
             f"{', '.join(card.channels)}."
         )
     for start in range(0, len(whole), cases):
-        yield whole.take(np.arange(start, min(start + cases, len(whole))))
+        yield _cut(whole.take(np.arange(start, min(start + cases, len(whole)))))
 
 
-def _observed_part(values: NDArray[np.float32]) -> NDArray[np.float32]:
+def _cut(block: Collection) -> Collection:
     """Without the timepoints at the end at which no case is observed; at least one stays.
 
     The model's answer does not depend on them, its time does.
     """
-    cases, channels, timepoints = values.shape
-    if timepoints == 0:
-        return np.full((cases, channels, 1), np.nan, np.float32)
-    seen = np.flatnonzero(~np.isnan(values).all(axis=(0, 1)))
-    return np.ascontiguousarray(values[:, :, : int(seen[-1]) + 1 if seen.size else 1])
+    longest = int(block.lengths.max()) if block.values.shape[2] else 0
+    if longest == 0:
+        return replace(block, values=np.full((*block.values.shape[:2], 1), np.nan, np.float32))
+    return replace(block, values=np.ascontiguousarray(block.values[:, :, :longest]))
 
 
 def roles_of(path: Path, options: TableOptions, card: ModelCard) -> TableOptions:
     """`options`, completed with the roles of the training table where this file has such columns.
 
-    A word the user typed stands; the trained layout is taken only if all its columns are there and
-    nothing typed speaks of a layout.
+    What the user typed stands. The wide layout is never taken over: the header tells it as well, and
+    a long file read as wide would give wrong rows without an error.
     """
     columns = _header(path)
-    trained = {role: name for role, name in card.table.items() if name}
-    known = {role: name for role, name in trained.items() if role != "layout" and name in columns}
-    label = options.label or known.get("label")
-    if options.layout or options.id or options.time:
-        return replace(options, label=label)
-    needed = {trained[role] for role in ("id", "time") if role in trained}
-    layout = trained.get("layout") if needed <= columns else None
-    return replace(options, layout=layout, id=known.get("id"), time=known.get("time"), label=label)
+    typed = {options.id, options.time, options.label}
+    known = {
+        role: name
+        for role, name in card.table.items()
+        if role != "layout" and name in columns and name not in typed
+    }
+    id_column = options.id or known.get("id")
+    alike = card.table.get("layout") == "long" and set(card.channels) <= columns and options.layout != "wide"
+    is_long = options.layout == "long" or (alike and id_column is not None)
+    return TableOptions(
+        layout="long" if is_long else options.layout,
+        id=id_column,
+        time=options.time or (known.get("time") if is_long else None),
+        label=options.label or known.get("label"),
+    )
 
 
 def _header(path: Path) -> set[str]:

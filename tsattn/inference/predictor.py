@@ -19,10 +19,14 @@ class Predictor(Protocol):
     """
 
     @property
-    def card(self) -> ModelCard: ...
+    def card(self) -> ModelCard:
+        """Classes, channels and what else the model says of itself."""
+        ...
 
     @property
-    def provider(self) -> str: ...
+    def provider(self) -> str:
+        """The engine and device really in use, in the engine's own word."""
+        ...
 
     def probabilities(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """(cases, channels, timepoints) with NaN where not observed → (cases, classes)."""
