@@ -1,0 +1,63 @@
+"""The validation part: stratified, repeatable, and possible with very few cases."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsattn.data.columns import TableOptions
+from tsattn.data.sources import load_split
+from tsattn.data.splits import spares_validation, validation_split
+from tsattn.errors import InputError
+
+LABELS = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=200)
+
+
+@given(labels=LABELS, fraction=st.floats(0.01, 0.99), seed=st.integers(0, 2**32))
+def test_every_class_of_two_is_on_both_sides(labels: list[str], fraction: float, seed: int) -> None:
+    training, validation = validation_split(labels, fraction, seed)
+    assert sorted([*training, *validation]) == list(range(len(labels)))
+    kept, held_out = (Counter(labels[i] for i in part) for part in (training, validation))
+    for label, count in Counter(labels).items():
+        assert kept[label] >= 1
+        assert (held_out[label] >= 1) == (count >= 2)
+        assert abs(held_out[label] - fraction * count) <= 1
+    for part in (training, validation):
+        assert part.dtype == np.int64
+        assert (np.diff(part) > 0).all()
+
+
+def test_the_seed_decides() -> None:
+    labels = ["a", "b"] * 50
+    first, again, other = (validation_split(labels, 0.2, seed)[1] for seed in (0, 0, 1))
+    assert first.tolist() == again.tolist()
+    assert first.tolist() != other.tolist()
+    assert len(first) == 20
+
+
+def test_sets_of_few_cases() -> None:
+    training, validation = validation_split(["a"] * 4 + ["b"] * 4 + ["c"] * 4, 0.2, seed=0)
+    assert (len(training), len(validation)) == (9, 3)
+    training, validation = validation_split(["a", "b", "c"], 0.2, seed=0)
+    assert (training.tolist(), validation.tolist()) == ([0, 1, 2], [])
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, 2.0, float("nan")])
+def test_a_fraction_has_to_be_one(fraction: float) -> None:
+    with pytest.raises(
+        InputError, match=rf"A validation part of {fraction} is not possible: .* between 0 and 1"
+    ):
+        validation_split(["a", "a"], fraction, seed=0)
+
+
+def test_only_large_sets_spare_validation_cases() -> None:
+    labels = load_split("JapaneseVowels", "train", TableOptions()).collection.labels
+    assert labels is not None
+    assert not spares_validation(labels)
+    assert spares_validation(labels * 2)
+    assert not spares_validation([str(i % 26) for i in range(600)])
+    assert not spares_validation([])
