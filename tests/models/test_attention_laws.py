@@ -114,7 +114,7 @@ def test_scales_of_one_are_the_inner_mechanism(core: str) -> None:
 
 
 @pytest.mark.parametrize("core", [part.name for part in parts("core")])
-@pytest.mark.parametrize("shift, scale", [(4.0, 1.0), (0.0, 5.0), (-2.0, 0.7)])
+@pytest.mark.parametrize(("shift", "scale"), [(4.0, 1.0), (0.0, 5.0), (-2.0, 0.7)])
 def test_normalised_attention_ignores_shift_and_scale(core: str, shift: float, scale: float) -> None:
     """One vector added to all queries and keys, or one factor, changes nothing under bn."""
     mechanism, (q, k, v), observed = build(f"{core}+bn", HEADS), tensors(2), gaps(2)

@@ -132,8 +132,8 @@ def test_equals_its_formula(spec: str) -> None:
         rule = rule_of_core
         for name in names[1:]:
             rule = WRAPPERS[name][1](rule, mechanism, head)
-        expected = rule(*(x[0, head].numpy() for x in (q, k, v)), observed[0].numpy(), 1)
         seen = observed[0].numpy()
+        expected = rule(q[0, head].numpy(), k[0, head].numpy(), v[0, head].numpy(), seen, 1)
         # bn and linear take their sums in float32 whatever comes in.
         np.testing.assert_allclose(
             found[head][seen], expected[seen], rtol=0, atol=2e-5, err_msg=f"head {head}"

@@ -11,7 +11,7 @@ from tsattn.models.attention import Heads, build, parse
 
 
 @pytest.mark.parametrize(
-    "typed, shortest",
+    ("typed", "shortest"),
     [
         ("softmax", "softmax"),
         ("softmax+bn", "bn"),
@@ -33,7 +33,7 @@ def test_refused_combinations_name_one_that_is_accepted(refused: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed, says",
+    ("typed", "says"),
     [
         ("sofmax", "there is no part 'sofmax'. Did you mean 'softmax'?"),
         ("bm", "Did you mean 'bn'?"),
@@ -53,7 +53,7 @@ def test_refusals(typed: str, says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed, says",
+    ("typed", "says"),
     [
         ("local:0", "the window must be a whole number of timepoints, at least 1, not '0' (usage: local:W)"),
         ("local:x", "the window must be"),

@@ -89,7 +89,7 @@ def test_probabilities_sum_to_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "word, says",
+    ("word", "says"),
     [
         ("patches", "there is no token stage 'patches'. Did you mean 'patch'? There are: linear, patch:P"),
         ("patch", "patch needs its length in timepoints"),

@@ -11,13 +11,13 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.markup import escape
 
-out = Console(soft_wrap=False)
+out = Console()
 err = Console(stderr=True)
 
 
 def show(renderable: RenderableType) -> None:
-    """A result for a person: a rich table or text, to stdout."""
-    out.print(renderable)
+    """A result for a person: a rich table or text, to stdout. Text is not folded: it may be copied."""
+    out.print(renderable, soft_wrap=isinstance(renderable, str))
 
 
 def show_json(document: Any) -> None:

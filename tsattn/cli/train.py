@@ -23,7 +23,7 @@ def train(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="Name of a data set, a CSV or .ts file, or a folder or zip of NAME_TRAIN.ts and NAME_TEST.ts.",
+            help="Data set, CSV or .ts file, or folder or zip of NAME_TRAIN.ts and NAME_TEST.ts.",
             show_default=False,
         ),
     ],
@@ -176,12 +176,13 @@ def train_visibly(source: str, **choices: Any) -> Trained:
 
 def draw_training(trained: Trained) -> None:
     """The final table of a training."""
+    from rich.markup import escape
     from rich.table import Table
 
     from tsattn.cli import console
 
     metrics = trained.metrics
-    table = Table(title=str(trained.out))
+    table = Table()
     for heading in ("", "loss", "accuracy"):
         table.add_column(heading, justify="left" if not heading else "right")
     for part in ("train", "validation"):
@@ -190,10 +191,7 @@ def draw_training(trained: Trained) -> None:
     console.show(table)
     console.show(
         f"epoch {metrics['epoch']} of {metrics['epochs']}, {metrics['seconds']:.1f} s, "
-        f"{metrics['parameters']:,} parameters"
-    )
-    console.show(
-        f"Next: tsattn eval {trained.out}",
+        f"{metrics['parameters']:,} parameters, written to {escape(str(trained.out))}"
     )
 
 
