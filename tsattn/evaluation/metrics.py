@@ -60,6 +60,11 @@ class Report:
             "confusion": [list(row) for row in self.confusion],
         }
 
+    def figures(self) -> dict[str, float | int]:
+        """The figures of the whole alone, as run folders and model cards carry them."""
+        names = ("cases", "accuracy", "balanced_accuracy", "macro_f1", "log_loss")
+        return {name: getattr(self, name) for name in names}
+
     def confusions(self) -> list[tuple[str, str, int]]:
         """(true, predicted, cases) of every pair that was mixed up, most frequent first."""
         names = [score.label for score in self.classes]

@@ -1,0 +1,118 @@
+"""`tsattn eval`: judge a trained model on labelled data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from tsattn.cli.options import AsJson, BatchSize, Device, IdColumn, LabelColumn, Layout, TimeColumn
+
+if TYPE_CHECKING:
+    from tsattn.card import ModelCard
+    from tsattn.data.columns import TableOptions
+    from tsattn.data.sources import LoadedSplit
+    from tsattn.evaluation.metrics import Report
+    from tsattn.inference.predictor import Predictor
+
+
+def evaluate(
+    model: Annotated[
+        str,
+        typer.Argument(metavar="RUN_OR_ONNX", help="Run folder or model file (.onnx).", show_default=False),
+    ],
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SOURCE]",
+            help="Name of a data set, folder or file; what the model was trained on if not given.",
+            show_default=False,
+        ),
+    ] = None,
+    split: Annotated[
+        Literal["test", "train"], typer.Option("--split", help="Which part of SOURCE to judge on.")
+    ] = "test",
+    batch_size: BatchSize = 64,
+    device: Device = "auto",
+    layout: Layout = None,
+    id_column: IdColumn = None,
+    time_column: TimeColumn = None,
+    label_column: LabelColumn = None,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a run or a model file on labelled data.
+
+    A run folder and the model file exported from it give the same figures.
+    """
+    from tsattn.cli import console
+    from tsattn.cli.open_model import open_predictor
+    from tsattn.cli.report_tables import show_report
+    from tsattn.data.columns import TableOptions
+    from tsattn.data.sources import load_split
+    from tsattn.evaluation.evaluate import evaluate as judge
+
+    console.hear_remarks()
+    predictor = open_predictor(model, device)
+    card = predictor.card
+    place = source if source is not None else card.source
+    typed = TableOptions(layout=layout, id=id_column, time=time_column, label=label_column)
+    with console.working(f"reading {place}"):
+        part = load_split(place, split, _roles(place, typed, card))
+    with console.working(f"judging {len(part.collection)} cases"):
+        report = judge(predictor, part.collection, batch_size)
+    if trained_on(card, place, split, part):
+        console.remark(f"{part.origin}: the model was trained on these cases; it may do worse on new ones.")
+    elif place == card.source:
+        _note(Path(model), report)
+    if as_json:
+        console.show_json(_document(report, model, predictor, part))
+    else:
+        show_report(report, f"{model} on {part.origin}", predictor.provider)
+
+
+def trained_on(card: ModelCard, place: str, split: str, part: LoadedSplit) -> bool:
+    """True if cases of `part` were trained on, as far as the card can tell."""
+    if part.collection.fingerprint() == card.fingerprint:
+        return True
+    return place == card.source and (split == "train" or part.undivided)
+
+
+def _note(run: Path, report: Report) -> None:
+    """Leaves the test split's figures in the run folder, from where export puts them into the model file."""
+    if not run.is_dir():
+        return
+    from tsattn.cli import console
+    from tsattn.runs import record_test
+
+    try:
+        record_test(run, report.figures())
+    except OSError as error:
+        console.remark(f"{run}: the figures could not be noted in the run folder ({error.strerror}).")
+
+
+def _document(report: Report, model: str, predictor: Predictor, part: LoadedSplit) -> dict[str, Any]:
+    return {
+        "model": model,
+        "attention": predictor.card.attention,
+        "provider": predictor.provider,
+        "source": part.name,
+        "origin": part.origin,
+        **report.to_dict(),
+    }
+
+
+def _roles(place: str, typed: TableOptions, card: ModelCard) -> TableOptions:
+    """The columns as typed, completed by those of training as far as this data has them."""
+    from tsattn.data.columns import TableOptions
+    from tsattn.inference.pipeline import roles_of
+
+    if place == card.source:
+        return TableOptions(
+            layout=typed.layout or card.table.get("layout"),
+            id=typed.id or card.table.get("id"),
+            time=typed.time or card.table.get("time"),
+            label=typed.label or card.table.get("label"),
+        )
+    path = Path(place)
+    return roles_of(path, typed, card) if card.table and path.is_file() and path.suffix == ".csv" else typed
