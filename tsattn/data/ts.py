@@ -108,8 +108,11 @@ def _labels(cases: list[Case], header: Header) -> tuple[tuple[str, ...] | None, 
 def _parse(cases: list[Case], channels: int, header: Header, where: str) -> _Series:
     """Every channel of every case, in the order of the file."""
     blocks = list(_blocks(cases))
-    with ThreadPoolExecutor(min(len(blocks), os.cpu_count() or 1, 8)) as pool:
-        parts = list(pool.map(lambda block: _parse_bulk(block, channels), blocks))
+    if len(blocks) == 1:  # a thread would cost more than it saves
+        parts = [_parse_bulk(cases, channels)]
+    else:
+        with ThreadPoolExecutor(min(len(blocks), os.cpu_count() or 1, 8)) as pool:
+            parts = list(pool.map(lambda block: _parse_bulk(block, channels), blocks))
     if None in parts:
         check_channels(cases, header, where)
     read = [part or _parse_singly(block, where) for part, block in zip(parts, blocks, strict=True)]
