@@ -239,6 +239,29 @@ def test_an_older_output_survives_a_failed_run(bench: Path) -> None:
     assert (bench / "out.csv").read_text() == "precious\n"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files with resource")
+def test_a_disk_that_is_full_is_said_once(bench: Path) -> None:
+    words = "'predict', 'model.onnx', 'good.csv', '-o', 'out.csv', '--id', 'case', '--time', 't'"
+    program = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
+        f"sys.argv = ['tsattn', {words}]\n"
+        "from tsattn.cli.app import main; main()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "PYTHONDONTWRITEBYTECODE": "1"}
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=bench,
+        env=environment,
+    )
+    assert result.returncode == 2, result.stderr
+    assert "out.csv cannot be written" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not list(bench.glob("*out.csv*"))
+
+
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU")
 def test_cuda_asked_for_and_not_had_leaves_with_3(bench: Path) -> None:
     result = run("model.onnx", "good.csv", "-o", "out.csv", "--device", "cuda", cwd=bench)

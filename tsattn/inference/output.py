@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TextIO
 
 import numpy as np
@@ -15,76 +15,70 @@ from numpy.typing import NDArray
 from tsattn.errors import InputError
 
 
-class PredictionFile:
-    """CSV `id,label,confidence[,probability_CLASS…]`, one row a case; a context manager.
+class PredictionRows:
+    """Writes CSV `id,label,confidence[,probability_CLASS…]`, one row a case.
 
-    path: where the whole file appears when the block ends without an error.
-    classes: labels in the order of the columns of probabilities.
-    proba: also write one column a class.
-    InputError on entry, before any work, if the place cannot be written.
+    classes: labels in the order of the columns of probabilities. proba: one column a class too.
     """
 
-    def __init__(self, path: Path, classes: Sequence[str], proba: bool) -> None:
-        self._path = path
+    def __init__(self, file: TextIO, classes: Sequence[str], proba: bool) -> None:
+        self._writer = csv.writer(file, lineterminator="\n")
         self._classes = classes
         self._proba = proba
-        self._partial = Path()
-        self._file: TextIO
-
-    def __enter__(self) -> PredictionFile:
-        if self._path.is_dir():
-            raise InputError(f"{self._path} is a folder. Type a file: -o {self._path / 'predictions.csv'}")
-        if self._path.exists() and not self._path.is_file():
-            raise InputError(f"{self._path} is no regular file and cannot be replaced. Type another -o.")
-        if self._path.exists() and not os.access(self._path, os.W_OK):
-            raise self._cannot("it is write-protected")
-        place = self._path.resolve()  # a link keeps pointing at the file
-        if not place.parent.is_dir():
-            raise InputError(
-                f"The folder {self._path.parent} for the output does not exist. Make it, or type another -o."
-            )
-        self._partial = place.with_name(f".{place.name}.{os.getpid()}.part")
-        try:
-            self._file = self._partial.open("w", encoding="utf-8", newline="")
-        except OSError as error:
-            raise self._cannot(error.strerror) from None
-        self._writer = csv.writer(self._file, lineterminator="\n")
-        columns = [f"probability_{name}" for name in self._classes] if self._proba else []
-        self._write([["id", "label", "confidence", *columns]])
-        return self
+        names = [f"probability_{name}" for name in classes] if proba else []
+        self._writer.writerow(["id", "label", "confidence", *names])
 
     def write(self, ids: Sequence[str], probabilities: NDArray[np.float32]) -> None:
         """Rows of one block: ids (cases,), probabilities (cases, classes)."""
-        best = probabilities.argmax(axis=1)
-        rows = [
-            [
-                name,
-                self._classes[index],
-                f"{row[index]:.6f}",
-                *([f"{p:.6f}" for p in row] if self._proba else ()),
-            ]
-            for name, index, row in zip(ids, best.tolist(), probabilities.tolist(), strict=True)
-        ]
-        self._write(rows)
+        best = probabilities.argmax(axis=1).tolist()
+        for name, index, shares in zip(ids, best, probabilities.tolist(), strict=True):
+            columns = [f"{share:.6f}" for share in shares] if self._proba else []
+            self._writer.writerow([name, self._classes[index], f"{shares[index]:.6f}", *columns])
 
-    def _write(self, rows: list[list[str]]) -> None:
-        try:
-            self._writer.writerows(rows)
-        except OSError as error:
-            raise self._cannot(error.strerror) from None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+@contextmanager
+def whole_file(path: Path) -> Iterator[TextIO]:
+    """A text file that appears at `path` when the block ends, and never if it ends with an error.
+
+    InputError before the block if the place cannot be written, and if writing fails in the end.
+    """
+    _check_place(path)
+    place = path.resolve()  # a link keeps pointing at the file
+    partial = place.with_name(f".{place.name}.{os.getpid()}.part")
+    try:
+        with writing(path):
+            file = partial.open("w", encoding="utf-8", newline="")
         try:
-            self._file.close()
-            if kind is None:
-                os.replace(self._partial, self._path.resolve())
-        except OSError as problem:
-            if kind is None:
-                raise self._cannot(problem.strerror) from None
+            yield file
+            with writing(path):
+                file.close()
         finally:
-            self._partial.unlink(missing_ok=True)
+            with suppress(OSError):  # of a full disk once more, after the error that says so
+                file.close()
+        with writing(path):
+            os.replace(partial, place)
+    finally:
+        with suppress(OSError):
+            partial.unlink()
 
-    def _cannot(self, why: str | None) -> InputError:
-        return InputError(f"{self._path} cannot be written: {why}. Type another -o.")
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turns what the system says against writing `path` (no right, a full disk) into an InputError."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}. Type another -o.") from None
+
+
+def _check_place(path: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder. Type a file: -o {path / 'predictions.csv'}")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no regular file and cannot be replaced. Type another -o.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise InputError(f"{path} is write-protected. Type another -o.")
+    if not path.resolve().parent.is_dir():
+        raise InputError(
+            f"The folder {path.parent} for the output does not exist. Make it, or type another -o."
+        )

@@ -19,7 +19,7 @@ from tsattn.data.tables import stream_table
 from tsattn.data.ts import read_ts
 from tsattn.errors import InputError
 from tsattn.inference.concurrency import in_order, read_ahead
-from tsattn.inference.output import PredictionFile
+from tsattn.inference.output import PredictionRows, whole_file, writing
 from tsattn.inference.predictor import Predictor
 
 HEADER_LIMIT = 1 << 22
@@ -67,12 +67,14 @@ def predict_files(
         return predictor.probabilities(block.values)
 
     with (
-        PredictionFile(output, predictor.card.classes, proba) as rows,
+        whole_file(output) as file,
         closing(read_ahead(_blocks(files, options, predictor.card, batch_size), callers + 1)) as blocks,
         closing(in_order(infer, blocks, callers)) as results,
     ):
+        rows = PredictionRows(file, predictor.card.classes, proba)
         for block, probabilities in results:
-            rows.write(block.ids, probabilities)
+            with writing(output):
+                rows.write(block.ids, probabilities)
             done += len(block)
             if progress is not None:
                 progress(done)
