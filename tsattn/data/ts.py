@@ -89,7 +89,7 @@ def _plain_lines(data: bytes, where: str) -> bytes:
             "plain text. Unpack it, or save it as UTF-8."
         )
     data = data.removeprefix(b"\xef\xbb\xbf")
-    if not data.strip():
+    if not data or data.isspace():
         raise InputError(
             f"{where}:1: the file is empty. Give a .ts file: tags, a line @data, then the cases."
         )
@@ -156,12 +156,13 @@ def _numbers(text: bytes, stops: NDArray[np.int64]) -> NDArray[np.float32] | Non
     # Arrow's strings lie close together: the separators go, and the offsets move up by as many.
     offsets = np.zeros(len(stops) + 1, np.int64)
     np.subtract(stops, np.arange(len(stops)), out=offsets[1:])
-    present = offsets[1:] > offsets[:-1]
+    absent = offsets[1:] == offsets[:-1]
+    some_absent = bool(absent.any())
     strings = pa.LargeStringArray.from_buffers(
         len(stops),
         pa.py_buffer(offsets),
         pa.py_buffer(text.translate(None, b",:\n")),
-        pa.py_buffer(np.packbits(present, bitorder="little")),
+        pa.py_buffer(np.packbits(~absent, bitorder="little")) if some_absent else None,
     )
     if b" " in text or b"\t" in text:
         strings = pc.ascii_trim_whitespace(strings)
@@ -172,7 +173,8 @@ def _numbers(text: bytes, stops: NDArray[np.int64]) -> NDArray[np.float32] | Non
     # Arrow's own to_numpy imports pandas, which takes longer than to read most files.
     with np.errstate(over="ignore"):  # a value too large for float32 becomes an infinity
         values = np.frombuffer(numbers.buffers()[1], np.float64, len(stops)).astype(np.float32)
-    values[~present] = np.nan
+    if some_absent:
+        values[absent] = np.nan
     return values
 
 
