@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tsattn.cli import interrupts
+
 if TYPE_CHECKING:
     from tsattn.inference.predictor import Predictor
 
@@ -20,7 +22,8 @@ def open_predictor(
     """
     place = Path(path)
     if place.is_dir():
-        from tsattn.runs import load_predictor
+        with interrupts.held():
+            from tsattn.runs import load_predictor
 
         predictor: Predictor = load_predictor(place, device)
         if threads is not None:
@@ -29,6 +32,7 @@ def open_predictor(
             torch.set_num_threads(threads)
         return predictor
 
-    from tsattn.inference.session import open_model
+    with interrupts.held():
+        from tsattn.inference.session import open_model
 
     return open_model(place, device, threads, parallel_calls=parallel_calls)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tsattn.cli import interrupts
 from tsattn.cli.options import AsJson, BatchSize, Device, IdColumn, LabelColumn, Layout, TimeColumn
 
 if TYPE_CHECKING:
@@ -49,8 +50,10 @@ def predict(
     """
     from tsattn.cli import console
     from tsattn.cli.open_model import open_predictor
-    from tsattn.data.columns import TableOptions
-    from tsattn.inference.pipeline import predict_files
+
+    with interrupts.held():
+        from tsattn.data.columns import TableOptions
+        from tsattn.inference.pipeline import predict_files
 
     console.hear_remarks()
     predictor = open_predictor(model, device, threads, parallel_calls=True)
