@@ -39,6 +39,16 @@ def lazy_group(entries: Mapping[str, Entry]) -> type[TyperGroup]:
                 self.commands[args[0]] = _load(args[0], entries[args[0]])
             return super().resolve_command(ctx, args)
 
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            from tsattn.cli.overview import show_overview
+
+            show_overview(
+                " ".join([ctx.command_path, *self.collect_usage_pieces(ctx)]),
+                self.help or "",
+                [(", ".join(option.opts), getattr(option, "help", "")) for option in self.get_params(ctx)],
+                [(name, entry.summary) for name, entry in entries.items()],
+            )
+
     return LazyGroup
 
 
