@@ -1,26 +1,34 @@
-"""A Collection as CSV, in either layout; read_table gives the same cases back.
+"""A Collection as CSV or Parquet, in either layout; read back, it gives the same cases.
 
-Values are written in the fewest digits that give the same float32, a missing one as an empty cell.
-The file is written beside its place and renamed when whole. Not covered: an empty id or label, and
-ids that stand for two cases in the long layout, which could not be read back.
+In CSV, values are written in the fewest digits that give the same float32, a missing one as an empty
+cell. The file is written beside its place and renamed when whole. Not covered: an empty id or label,
+which could not be read back.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from tsattn.data.atomic import whole_file
 from tsattn.data.collection import Collection
 from tsattn.errors import InputError
 
-_ROWS = 4096  # at once, so that the text of a large Collection is never whole in memory
+_CSV_ROWS = 4096  # at once, so that the text of a large Collection is never whole in memory
+_PARQUET_ROWS = 1 << 16
+
+
+class _Table(NamedTuple):
+    """Names of the columns, number of rows, and the columns of the rows start … stop − 1."""
+
+    names: list[str]
+    count: int
+    rows: Callable[[int, int], list[Any]]
 
 
 def write_wide_csv(
@@ -34,22 +42,7 @@ def write_wide_csv(
     label, id: names of those columns; None leaves one out, as does a Collection without labels.
     InputError if two columns would have one name or the place cannot be written.
     """
-    points = range(collection.values.shape[2])
-    values = [f"{channel}_{point}" for channel in collection.channels for point in points]
-    ids = [] if id is None else [id]
-    labels = [] if label is None or collection.labels is None else [label]
-    names = [*ids, *values, *labels]
-
-    def rows(start: int) -> list[Any]:
-        part = collection.values[start : start + _ROWS]
-        flat = part.reshape(len(part), -1)  # (cases, channels·timepoints)
-        return [
-            *([pa.array(collection.ids[start : start + _ROWS], pa.string())] if ids else ()),
-            *(_floats(column, alone=len(names) == 1) for column in flat.T),
-            *([_label_column(collection, slice(start, start + _ROWS))] if labels else ()),
-        ]
-
-    _write(path, names, len(collection), rows)
+    _write_csv(_wide(collection, label, id), path)
 
 
 def write_long_csv(
@@ -64,6 +57,50 @@ def write_long_csv(
     label, id, time: names of those columns; label None leaves it out. A case in which nothing is
     observed is one row of empty cells. InputError as `write_wide_csv`, and for an id of two cases.
     """
+    _write_csv(_long(collection, path, label, id, time), path)
+
+
+def write_wide_parquet(
+    collection: Collection,
+    path: Path,
+    label: str | None = "label",
+    id: str | None = "id",  # noqa: A002
+) -> None:
+    """As `write_wide_csv`; values are float32 columns with null for what is missing."""
+    _write_parquet(_wide(collection, label, id), path)
+
+
+def write_long_parquet(
+    collection: Collection,
+    path: Path,
+    label: str | None = "label",
+    id: str = "id",  # noqa: A002
+    time: str = "time",
+) -> None:
+    """As `write_long_csv`; values are float32 columns with null for what is missing, the time int64."""
+    _write_parquet(_long(collection, path, label, id, time), path)
+
+
+def _wide(collection: Collection, label: str | None, case: str | None) -> _Table:
+    points = range(collection.values.shape[2])
+    values = [f"{channel}_{point}" for channel in collection.channels for point in points]
+    ids = [] if case is None else [case]
+    labels = [] if label is None or collection.labels is None else [label]
+    names = [*ids, *values, *labels]
+
+    def rows(start: int, stop: int) -> list[Any]:
+        part = collection.values[start:stop]
+        flat = part.reshape(len(part), -1)  # (cases, channels·timepoints)
+        return [
+            *([pa.array(collection.ids[start:stop], pa.string())] if ids else ()),
+            *(_floats(column, alone=len(names) == 1) for column in flat.T),
+            *([_label_column(collection, slice(start, stop))] if labels else ()),
+        ]
+
+    return _Table(names, len(collection), rows)
+
+
+def _long(collection: Collection, path: Path, label: str | None, case: str, time: str) -> _Table:
     if len(set(collection.ids)) < len(collection):
         twice = next(name for i, name in enumerate(collection.ids) if name in collection.ids[:i])
         raise InputError(
@@ -76,22 +113,21 @@ def write_long_csv(
         lengths[0] = 2  # a table in which each case is one row would be taken for a wide one
     ends = np.cumsum(lengths)
 
-    def rows(start: int) -> list[Any]:
-        stop = min(start + _ROWS, int(ends[-1]))
-        row = np.arange(start, stop)
-        case = np.searchsorted(ends, row, side="right")
-        point = row - (ends - lengths)[case]
+    def rows(start: int, stop: int) -> list[Any]:
+        row = np.arange(start, min(stop, int(ends[-1])))
+        of = np.searchsorted(ends, row, side="right")
+        point = row - (ends - lengths)[of]
         within = point < collection.values.shape[2]
-        values = collection.values[case, :, np.where(within, point, 0)]  # (rows, channels)
+        values = collection.values[of, :, np.where(within, point, 0)]  # (rows, channels)
         values[~within] = np.nan
         return [
-            pa.array([collection.ids[i] for i in case], pa.string()),
+            pa.array([collection.ids[i] for i in of], pa.string()),
             pa.array(point),
             *(_floats(column) for column in values.T),
-            *([_label_column(collection, case)] if labels else ()),
+            *([_label_column(collection, of)] if labels else ()),
         ]
 
-    _write(path, [id, time, *collection.channels, *labels], int(lengths.sum()), rows)
+    return _Table([case, time, *collection.channels, *labels], int(lengths.sum()), rows)
 
 
 def _floats(column: Any, *, alone: bool = False) -> Any:
@@ -106,26 +142,25 @@ def _label_column(collection: Collection, cases: Any) -> Any:
     return pa.array(np.asarray(collection.labels, dtype=object)[cases], pa.string())
 
 
-def _write(path: Path, names: list[str], count: int, rows: Callable[[int], list[Any]]) -> None:
-    """The table whose rows start … are `rows(start)`, a list of columns, for `count` rows in all."""
-    if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+def _write_csv(table: _Table, path: Path) -> None:
+    _write(table, path, pa_csv.CSVWriter, _CSV_ROWS)
+
+
+def _write_parquet(table: _Table, path: Path) -> None:
+    from pyarrow.parquet import ParquetWriter
+
+    _write(table, path, ParquetWriter, _PARQUET_ROWS)
+
+
+def _write(table: _Table, path: Path, open_writer: Callable[[Any, Any], Any], at_once: int) -> None:
+    if len(set(table.names)) < len(table.names):
+        twice = next(name for i, name in enumerate(table.names) if name in table.names[:i])
         raise InputError(f"{path}: two columns would be called {twice!r}. Type another name for one of them.")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        writer = None
-        with partial.open("wb") as file:
-            for start in range(0, count, _ROWS):
-                batch = pa.record_batch(rows(start), names=names)
-                writer = writer or pa_csv.CSVWriter(file, batch.schema)
-                writer.write_batch(batch)
-            if writer is not None:
-                writer.close()
-        os.replace(partial, path)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written: {error.strerror or error}. Type another place for the file."
-        ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
+    writer = None
+    with whole_file(path) as partial, partial.open("wb") as file:
+        for start in range(0, table.count, at_once):
+            batch = pa.record_batch(table.rows(start, start + at_once), names=table.names)
+            writer = writer or open_writer(file, batch.schema)
+            writer.write_batch(batch)
+        if writer is not None:
+            writer.close()
