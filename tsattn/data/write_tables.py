@@ -27,7 +27,7 @@ class _Table(NamedTuple):
     """Names of the columns, number of rows, and the columns of the rows start … stop − 1."""
 
     names: list[str]
-    count: int
+    height: int
     rows: Callable[[int, int], list[Any]]
 
 
@@ -158,7 +158,7 @@ def _write(table: _Table, path: Path, open_writer: Callable[[Any, Any], Any], at
         raise InputError(f"{path}: two columns would be called {twice!r}. Type another name for one of them.")
     writer = None
     with whole_file(path) as partial, partial.open("wb") as file:
-        for start in range(0, table.count, at_once):
+        for start in range(0, table.height, at_once):
             batch = pa.record_batch(table.rows(start, start + at_once), names=table.names)
             writer = writer or open_writer(file, batch.schema)
             writer.write_batch(batch)
