@@ -23,6 +23,7 @@ class ModelCard:
     mean, std: (channels,) of the training cases, as the graph applies them.
     source: what it was trained on, as typed; table: column roles of that source
         (`layout`, `id`, `time`, `label`), empty for sources that are no tables.
+    majority: the most frequent class of the training cases, the baseline to beat.
     protocol: how the weights were chosen. test: metrics on the test split once measured, else empty.
     fingerprint: of the training cases. versions: packages that made it.
     """
@@ -38,6 +39,7 @@ class ModelCard:
     source: str
     protocol: str
     fingerprint: str
+    majority: str = ""
     table: dict[str, str] = field(default_factory=dict)
     test: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -52,9 +51,6 @@ def _root(
 
 def main() -> None:
     """Entry point of the console script. Exit codes: 0, 2 input, 3 check, 130 interrupted, 1 bug."""
-    # Two OpenMP threads that spin stop each other on a busy machine; this must stand before torch
-    # is imported (docs/log.md has the measurement).
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         app(prog_name="tsattn")
     except TsattnError as error:

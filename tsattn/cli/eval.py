@@ -60,7 +60,7 @@ def evaluate(
     with console.working(f"reading {place}"):
         part = load_split(place, split, _roles(place, typed, card))
     with console.working(f"judging {len(part.collection)} cases"):
-        report = judge(predictor, part.collection, batch_size)
+        report = judge(predictor, part.collection, batch_size, majority=card.majority or None)
     if trained_on(card, place, split, part):
         console.remark(f"{part.origin}: the model was trained on these cases; it may do worse on new ones.")
     elif place == card.source:

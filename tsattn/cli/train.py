@@ -54,10 +54,26 @@ def train(
         ),
     ] = None,
     heads: Annotated[
-        int | None, typer.Option("--heads", min=1, metavar="H", rich_help_panel=_MODEL, show_default=False)
+        int | None,
+        typer.Option(
+            "--heads",
+            min=1,
+            metavar="H",
+            help="Heads of each attention.",
+            rich_help_panel=_MODEL,
+            show_default=False,
+        ),
     ] = None,
     layers: Annotated[
-        int | None, typer.Option("--layers", min=1, metavar="N", rich_help_panel=_MODEL, show_default=False)
+        int | None,
+        typer.Option(
+            "--layers",
+            min=1,
+            metavar="N",
+            help="Blocks of the stack.",
+            rich_help_panel=_MODEL,
+            show_default=False,
+        ),
     ] = None,
     preset: Annotated[
         str, typer.Option("--preset", metavar="NAME", help="Named recipe.", rich_help_panel=_TRAINING)
@@ -107,7 +123,16 @@ def train(
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", rich_help_panel=_TRAINING)] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed",
+            min=0,
+            metavar="N",
+            help="Of weights, order and held-out cases.",
+            rich_help_panel=_TRAINING,
+        ),
+    ] = 0,
     device: Device = "auto",
     threads: Annotated[
         int | None,

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import torch
 
+from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
 from tsattn.errors import CheckFailed, InputError
 from tsattn.export.onnx import write_onnx
 from tsattn.export.parity import TOLERANCE, Parity, compare
 from tsattn.inference.session import open_model
-from tsattn.runs import TorchPredictor, read_run
+from tsattn.runs import Run, TorchPredictor, read_run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +40,7 @@ def export_onnx(run_path: Path, output: Path | None, data: str | None) -> Export
         raise InputError(
             f"{output}: not a place for a file. Name one in a folder that exists, e.g. -o model.onnx."
         )
-    table = TableOptions(**{k: run.config.table.get(k) for k in ("layout", "id", "time", "label")})
-    series = load_split(data or run.config.source, "train", table).collection
-    if len(series.channels) != len(run.card.channels):
-        raise InputError(
-            f"{data}: {len(series.channels)} channels, the run was trained on {len(run.card.channels)} "
-            f"({', '.join(run.card.channels)})."
-        )
+    series = _series(run, data)
     draft = _draft_beside(output)
     try:
         write_onnx(run.model, run.card, draft)
@@ -61,6 +56,20 @@ def export_onnx(run_path: Path, output: Path | None, data: str | None) -> Export
         draft.unlink(missing_ok=True)
         raise
     return Exported(path=output, size=output.stat().st_size, parity=parity)
+
+
+def _series(run: Run, data: str | None) -> Collection:
+    """What is compared: the run's own training cases, or those of another source of the same channels."""
+    if data is None:
+        roles = {role: run.config.table.get(role) for role in ("layout", "id", "time", "label")}
+        return load_split(run.config.source, "train", TableOptions(**roles)).collection
+    series = load_split(data, "train", TableOptions()).collection
+    if len(series.channels) != len(run.card.channels):
+        raise InputError(
+            f"{data}: {len(series.channels)} channels, the run was trained on {len(run.card.channels)} "
+            f"({', '.join(run.card.channels)})."
+        )
+    return series
 
 
 def _draft_beside(output: Path) -> Path:

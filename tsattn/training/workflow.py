@@ -6,6 +6,7 @@ import importlib.metadata
 import itertools
 import platform
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,10 +178,17 @@ def _card(prepared: Prepared, result: Fit) -> ModelCard:
         std=tuple(model.standardise.std.tolist()),
         source=config.source,
         protocol=prepared.protocol + chosen,
+        majority=_majority(prepared.train),
         fingerprint=prepared.train.fingerprint(),
         table=config.table,
         versions=_versions(),
     )
+
+
+def _majority(cases: Collection) -> str:
+    assert cases.labels is not None
+    counts = Counter(cases.labels)
+    return max(cases.classes, key=lambda label: counts[label])
 
 
 def _metrics(result: Fit, prepared: Prepared) -> dict[str, Any]:
