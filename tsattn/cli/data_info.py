@@ -1,0 +1,118 @@
+"""`tsattn data info`: the figures of a data set or a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tsattn.cli.options import AsJson, IdColumn, LabelColumn, Layout, TimeColumn
+
+if TYPE_CHECKING:
+    from tsattn.data.registry import DatasetEntry
+    from tsattn.data.whereabouts import Place
+
+
+def info(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME_OR_FILE", help="Name of a data set, folder, zip or file.", show_default=False
+        ),
+    ],
+    layout: Layout = None,
+    id_column: IdColumn = None,
+    time_column: TimeColumn = None,
+    label_column: LabelColumn = None,
+    as_json: AsJson = False,
+) -> None:
+    """The figures of a data set or a file.
+
+    Cases, channels, lengths, what is missing, classes, where it lies, whom to cite. Nothing is downloaded.
+    """
+    from tsattn.cli import console
+    from tsattn.data.columns import TableOptions
+    from tsattn.data.whereabouts import locate
+
+    console.hear_remarks()
+    place = locate(source)
+    options = TableOptions(layout=layout, id=id_column, time=time_column, label=label_column)
+    document = {"name": place.name, **_archive(place.entry), **_where(place)}
+    if place.path is None:
+        assert place.entry is not None
+        document["registry"] = _known(place.entry)
+        if as_json:
+            console.show_json(document)
+        else:
+            _show_absent(place.entry, document)
+        return
+    _show_present(source, options, document, as_json)
+
+
+def _show_present(source: str, options: Any, document: dict[str, Any], as_json: bool) -> None:
+    from tsattn.cli import console
+    from tsattn.cli.facts import class_table, facts_document, facts_table
+    from tsattn.data.describe import describe, shared_cases
+    from tsattn.data.parts import load_parts
+
+    with console.working(f"reading {source}"):
+        loaded = load_parts(source, options)
+        facts = {str(part): describe(split.collection) for part, split in loaded.items()}
+        leaks = None
+        if "train" in loaded and "test" in loaded:
+            leaks = len(shared_cases(loaded["train"].collection, loaded["test"].collection))
+    if as_json:
+        parts = {part: facts_document(each) for part, each in facts.items()}
+        console.show_json({**document, "parts": parts, "cases_in_both": leaks})
+        return
+    _show_heading(document)
+    console.show(facts_table(facts, leaks))
+    if (classes := class_table(facts)) is not None:
+        console.show(classes)
+
+
+def _show_absent(entry: DatasetEntry, document: dict[str, Any]) -> None:
+    from tsattn.cli import console
+
+    _show_heading(document)
+    known = ", ".join(f"{name} {value}" for name, value in document["registry"].items())
+    console.show(f"By the registry: {known}")
+    console.show(f"Not on this machine. To have it: tsattn data download {entry.name}")
+
+
+def _show_heading(document: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    from tsattn.cli import console
+    from tsattn.cli.facts import size_in_words
+
+    console.show(f"[bold]{escape(document['name'])}[/]")
+    for key in ("archive", "kind", "record", "licence", "citation"):
+        if document.get(key):
+            console.show(f"{key:<9} {escape(document[key])}")
+    if document["place"] is not None:
+        console.show(f"place     {escape(document['place'])}, {size_in_words(document['bytes'])}")
+
+
+def _archive(entry: DatasetEntry | None) -> dict[str, Any]:
+    """What is known of where a named set comes from; nothing for a file."""
+    if entry is None or entry.files is not None:
+        return {}
+    from tsattn.data.citations import CITATIONS, NOT_STATED
+
+    return {
+        "archive": entry.archive,
+        "kind": entry.kind or None,
+        "record": f"https://zenodo.org/records/{entry.zenodo}" if entry.zenodo else None,
+        "licence": NOT_STATED,
+        "citation": CITATIONS.get(entry.archive),
+    }
+
+
+def _where(place: Place) -> dict[str, Any]:
+    return {"place": None if place.path is None else str(place.path), "bytes": place.bytes}
+
+
+def _known(entry: DatasetEntry) -> dict[str, Any]:
+    names = ("train", "test", "channels", "length", "classes")
+    return {name: value for name in names if (value := getattr(entry, name)) is not None}

@@ -1,0 +1,129 @@
+"""What a file or data set is: its readings, the facts of the first, and what speaks against it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tsattn.data.columns import TableOptions, TableRoles
+from tsattn.data.describe import Facts, Sampling, describe, shared_cases
+from tsattn.data.heads import is_table, open_head
+from tsattn.data.parts import Part, hushed, is_file, load_parts, part_of_file, sibling_test
+from tsattn.data.readings import readings, train_command
+from tsattn.data.sources import LoadedSplit, load_split
+from tsattn.data.timecolumn import read_sampling
+from tsattn.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """One way to understand the source.
+
+    roles: of the columns, None if the source is no table. command: what to type to train with it, None
+    where it cannot be trained on, and `obstacle` says why. sampling: of the time column, if there is one.
+    remarks: what was said while reading.
+    """
+
+    roles: TableRoles | None
+    facts: Facts
+    command: str | None
+    obstacle: str | None
+    sampling: Sampling | None = None
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """A source and what it is.
+
+    part, loaded: the cases that were looked at, of the first reading. readings: at least one, the likeliest
+    first; several if the source leaves more than one open. test: facts of the test split beside, None if
+    there is none. shared: (id in train, id in test) of cases in both, None if there is only one split.
+    """
+
+    source: str
+    part: Part
+    loaded: LoadedSplit
+    readings: tuple[Reading, ...]
+    test: Facts | None = None
+    shared: tuple[tuple[str, str], ...] | None = None
+
+
+def inspect(source: str, options: TableOptions) -> Inspection:
+    """Looks at SOURCE. InputError if it cannot be read in any way."""
+    path = Path(source).expanduser()
+    if not (is_file(source) and is_table(path)):
+        return _inspect_series(source, options)
+    part = part_of_file(path)
+    head = open_head(path)
+    found = readings(head, options)
+    read = tuple(
+        Reading(
+            roles=each.roles,
+            facts=(facts := describe(each.loaded.collection)),
+            command=None if (why := _obstacle(facts, part)) else train_command(source, each.options),
+            obstacle=why,
+            sampling=read_sampling(head, each.roles),
+            remarks=each.remarks,
+        )
+        for each in found
+    )
+    inspection = Inspection(source=source, part=part, loaded=found[0].loaded, readings=read)
+    # The test table is read as training reads it, so that its columns are understood as TRAIN's.
+    return _with_test_beside(inspection, path, found[0].options)
+
+
+def shared_between(train: Inspection, test: Inspection) -> tuple[tuple[str, str], ...] | None:
+    """Cases of one file in another; None if their channels are not as many, so that nothing can be equal."""
+    one, other = train.loaded.collection, test.loaded.collection
+    return shared_cases(one, other) if len(one.channels) == len(other.channels) else None
+
+
+def _inspect_series(source: str, options: TableOptions) -> Inspection:
+    with hushed() as remarks:
+        parts = load_parts(source, options)
+    part: Part = "train" if "train" in parts else next(iter(parts))
+    facts = describe(parts[part].collection)
+    why = _obstacle(facts, part)
+    reading = Reading(
+        roles=None,
+        facts=facts,
+        command=None if why else train_command(source, TableOptions()),
+        obstacle=why,
+        remarks=tuple(dict.fromkeys(remarks)),
+    )
+    inspection = Inspection(source=source, part=part, loaded=parts[part], readings=(reading,))
+    if part == "train" and "test" in parts:
+        return _with_test(inspection, parts["test"])
+    return (
+        _with_test_beside(inspection, Path(source).expanduser(), options) if is_file(source) else inspection
+    )
+
+
+def _with_test_beside(inspection: Inspection, path: Path, options: TableOptions) -> Inspection:
+    if sibling_test(path) is None or inspection.loaded.collection.labels is None:
+        return inspection
+    try:
+        with hushed():
+            test = load_split(str(path), "test", options)
+    except InputError as error:
+        first = inspection.readings[0]
+        first = replace(first, remarks=(*first.remarks, f"the test split cannot be used: {error}"))
+        return replace(inspection, readings=(first, *inspection.readings[1:]))
+    return _with_test(inspection, test)
+
+
+def _with_test(inspection: Inspection, test: LoadedSplit) -> Inspection:
+    shared = shared_cases(inspection.loaded.collection, test.collection)
+    return replace(inspection, test=describe(test.collection), shared=shared)
+
+
+def _obstacle(facts: Facts, part: Part) -> str | None:
+    """Why the cases cannot be trained on; None if they can."""
+    if facts.classes is None:
+        return "no label, so there is no class to learn: for tsattn predict only"
+    if sum(count > 0 for count in facts.classes.values()) < 2:
+        return "all cases have the same label: training needs at least two classes"
+    if part == "test":
+        return "the test split by its name: train on its TRAIN file, and tsattn eval RUN judges on this one"
+    return None

@@ -1,0 +1,91 @@
+"""All that a SOURCE holds, split by split, for the commands that describe and convert it.
+
+A file is what is in it, whatever it is called; a name, a folder or a zip has a training and a test split.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from tsattn.data.columns import TableOptions
+from tsattn.data.sources import LoadedSplit, load_file, load_split
+from tsattn.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+Part = Literal["train", "test", "all"]
+"""A split, or the whole of a source that has none."""
+_SPLIT_NAME = re.compile(r"(.*)_(TRAIN|TEST)", re.IGNORECASE)
+
+
+def is_file(source: str) -> bool:
+    """Whether SOURCE is one file of cases: not a name, a folder or a zip."""
+    path = Path(source).expanduser()
+    return path.is_file() and path.suffix.lower() != ".zip"
+
+
+def part_of_file(path: Path) -> Part:
+    """Which split a file is by its name."""
+    match = _SPLIT_NAME.fullmatch(path.stem)
+    if match is None:
+        return "all"
+    return "train" if match[2].lower() == "train" else "test"
+
+
+def load_parts(source: str, options: TableOptions) -> dict[Part, LoadedSplit]:
+    """The splits of SOURCE that are there, labelled or not; at least one.
+
+    A split that cannot be read beside one that can is said in a remark. InputError if there is none.
+    """
+    if is_file(source):
+        path = Path(source).expanduser()
+        return {part_of_file(path): load_file(path, options)}
+    parts: dict[Part, LoadedSplit] = {}
+    refused: list[InputError] = []
+    splits: tuple[Literal["train", "test"], ...] = ("train", "test")
+    for split in splits:
+        try:
+            parts[split] = load_split(source, split, options)
+        except InputError as error:
+            refused.append(error)
+    if not parts:
+        raise refused[0]
+    for missing in refused:
+        logger.warning("%s", missing)
+    if "train" in parts and parts["train"].undivided:
+        return {"all": parts["train"]}
+    return parts
+
+
+def sibling_test(path: Path) -> Path | None:
+    """NAME_TEST beside the file NAME_TRAIN; None if `path` is no such file or it is not there."""
+    match = _SPLIT_NAME.fullmatch(path.stem)
+    if match is None or match[2].lower() == "test":
+        return None
+    sibling = path.with_name(f"{match[1]}_{'TEST' if match[2].isupper() else 'test'}{path.suffix}")
+    return sibling if sibling.is_file() else None
+
+
+@contextmanager
+def hushed() -> Iterator[list[str]]:
+    """Collects what the readers would say to the user instead of having it said."""
+    said: list[str] = []
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+
+    logger = logging.getLogger("tsattn.data")
+    handler, before = Collect(logging.WARNING), logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield said
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = before
