@@ -6,12 +6,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
-from tsattn.data.splits import spares_validation, validation_split
+from tsattn.data.splits import grouped_split, latest_split, spares_validation, validation_split
 from tsattn.errors import InputError
 
 LABELS = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=200)
@@ -61,3 +61,45 @@ def test_only_large_sets_spare_validation_cases() -> None:
     assert spares_validation(labels * 2)
     assert not spares_validation([str(i % 26) for i in range(600)])
     assert not spares_validation([])
+
+
+@settings(deadline=None)  # the first call imports scikit-learn
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("STUVWXYZ")), min_size=1, max_size=80),
+    st.floats(0.1, 0.5),
+    st.integers(0, 100),
+)
+def test_groups_stay_whole(cases: list[tuple[str, str]], fraction: float, seed: int) -> None:
+    labels, groups = [label for label, _ in cases], [group for _, group in cases]
+    try:
+        training, validation = grouped_split(labels, groups, fraction, seed)
+    except InputError:  # whole groups do not always allow it; the message is tested below
+        return
+    assert sorted([*training, *validation]) == list(range(len(cases)))
+    assert not {groups[i] for i in training} & {groups[i] for i in validation}
+    assert {labels[i] for i in training} == set(labels)
+    assert len(validation)
+
+
+def test_groups_of_many_cases_give_about_the_share() -> None:
+    labels = ["ab"[i % 2] for i in range(200)]
+    groups = [str(i // 10) for i in range(200)]
+    _, validation = grouped_split(labels, groups, 0.2, seed=0)
+    assert 30 <= len(validation) <= 50
+    assert len({groups[i] for i in validation}) == len(validation) / 10
+
+
+def test_one_group_cannot_be_divided() -> None:
+    with pytest.raises(InputError, match=r"The 1 groups cannot be divided .* --validation 0"):
+        grouped_split(["a", "b"] * 10, ["s"] * 20, 0.2, seed=0)
+
+
+def test_the_latest_cases_are_held_out() -> None:
+    training, validation = latest_split(["a", "b"] * 5, 0.2)
+    assert (training.tolist(), validation.tolist()) == (list(range(8)), [8, 9])
+    with pytest.raises(
+        InputError, match=r"The first 8 of 10 cases hold no case of class 'b'.*smaller --validation"
+    ):
+        latest_split(["a"] * 8 + ["b"] * 2, 0.2)
+    with pytest.raises(InputError, match="leaves one side empty"):
+        latest_split(["a", "b"], 0.01)

@@ -24,6 +24,7 @@ class Collection:
     labels: one string a case in its original spelling, or None where unknown.
     classes: the distinct labels in the order of the source's declaration, else of first sorting;
         empty where labels are None.
+    groups: one string a case that names what it must not be torn from (a subject, a machine), or None.
     """
 
     values: NDArray[np.float32]
@@ -31,6 +32,7 @@ class Collection:
     channels: tuple[str, ...]
     labels: tuple[str, ...] | None = None
     classes: tuple[str, ...] = ()
+    groups: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         cases, channels, _ = self.values.shape
@@ -38,6 +40,7 @@ class Collection:
         assert len(self.ids) == cases, (len(self.ids), cases)
         assert len(self.channels) == channels, (len(self.channels), channels)
         assert self.labels is None or len(self.labels) == cases, (len(self.labels), cases)
+        assert self.groups is None or len(self.groups) == cases, (len(self.groups), cases)
         assert self.labels is None or set(self.labels) <= set(self.classes)
 
     def __len__(self) -> int:
@@ -58,9 +61,16 @@ class Collection:
 
     def take(self, indices: NDArray[np.int64]) -> Collection:
         """The cases at `indices`, in that order; classes and padded length stay."""
-        labels = None if self.labels is None else tuple(self.labels[i] for i in indices)
+
+        def chosen(words: tuple[str, ...] | None) -> tuple[str, ...] | None:
+            return None if words is None else tuple(words[i] for i in indices)
+
         return replace(
-            self, values=self.values[indices], ids=tuple(self.ids[i] for i in indices), labels=labels
+            self,
+            values=self.values[indices],
+            ids=tuple(self.ids[i] for i in indices),
+            labels=chosen(self.labels),
+            groups=chosen(self.groups),
         )
 
     def fingerprint(self) -> str:

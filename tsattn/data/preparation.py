@@ -42,10 +42,14 @@ class Preparation:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Cases that were made of recordings. recording: (cases,) place of each case's recording."""
+    """Cases that were made of recordings.
+
+    recording: (cases,) place of each case's recording. start: (cases,) its first timepoint there.
+    """
 
     cases: Collection
     recording: NDArray[np.int64]
+    start: NDArray[np.int64]
 
 
 def parse_preparation(
@@ -81,11 +85,11 @@ def prepare_cases(
     timepoint_labels: (recordings, timepoints) places in `recordings.classes`, −1 where a timepoint
     has none; a window takes the label that covers most of it, and one without any is left out.
     """
-    everything = np.arange(len(recordings))
     if how.resample is not None:
         recordings = resample(recordings, how.resample)
     if how.window is None or how.stride is None:
-        return Prepared(recordings, everything)
+        count = len(recordings)
+        return Prepared(recordings, np.arange(count), np.zeros(count, np.int64))
     return cut_windows(recordings, how.window, how.stride, timepoint_labels)
 
 
@@ -133,17 +137,16 @@ def cut_windows(
     values = recordings.values[recording[:, None], :, place].transpose(0, 2, 1)  # (windows, channels, length)
     values = np.where(beyond[:, None, :], np.float32(np.nan), values)
     ids = tuple(f"{recordings.ids[case]}@{first}" for case, first in zip(owner, starts, strict=True))
-    labels = None if recordings.labels is None else tuple(recordings.labels[case] for case in owner)
-    cases = replace(recordings, values=values, ids=ids, labels=labels)
+    cases = replace(recordings.take(recording), values=values, ids=ids)
     if timepoint_labels is None:
-        return Prepared(cases, recording)
+        return Prepared(cases, recording, start)
     covering = _most_covering(
         np.where(beyond, -1, timepoint_labels[recording[:, None], place]), len(recordings.classes)
     )
     known = np.flatnonzero(covering >= 0)
     named = tuple(recordings.classes[code] if code >= 0 else "" for code in covering)
     labelled = replace(cases.take(known), labels=tuple(named[window] for window in known))
-    return Prepared(labelled, recording[known])
+    return Prepared(labelled, recording[known], start[known])
 
 
 def _most_covering(codes: NDArray[np.int32], classes: int) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -47,3 +48,49 @@ def validation_split(
     validation = np.array(sorted(held_out), dtype=np.int64)
     training = np.setdiff1d(np.arange(len(labels), dtype=np.int64), validation)
     return training, validation
+
+
+def grouped_split(
+    labels: Sequence[str], groups: Sequence[str], fraction: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """As `validation_split`, but every group (a subject, a machine, a recording) is on one side whole.
+
+    About `fraction` of the cases is held out, classes shared out as evenly as whole groups allow.
+    InputError where no choice of groups leaves every class something to be trained on.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    if not 0 < fraction < 1:
+        raise InputError(f"A validation part of {fraction} is not possible: it has to lie between 0 and 1.")
+    classes, codes = np.unique(np.asarray(labels), return_inverse=True)
+    parts = min(max(round(1 / fraction), 2), len(set(groups)), int(np.bincount(codes).max()))
+    if parts >= 2:
+        folds = StratifiedGroupKFold(parts, shuffle=True, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # classes of fewer cases than folds are fine here
+            found = list(folds.split(codes, codes, np.asarray(groups)))
+        for training, validation in found:
+            if len(validation) and len(np.unique(codes[training])) == len(classes):
+                return training.astype(np.int64), validation.astype(np.int64)
+    raise InputError(
+        f"The {len(set(groups))} groups cannot be divided so that each of the {len(classes)} classes keeps "
+        "cases to train on. Train on all of them with --validation 0, or name other groups."
+    )
+
+
+def latest_split(labels: Sequence[str], fraction: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The last `fraction` of the cases, in the order of the source, is held out.
+
+    InputError where a class then has nothing to be trained on, or either side is empty.
+    """
+    count = len(labels)
+    first = count - round(count * fraction)
+    if not 0 < first < count:
+        raise InputError(f"A validation part of {fraction} of {count} cases leaves one side empty.")
+    missing = sorted(set(labels) - set(labels[:first]))
+    if missing:
+        raise InputError(
+            f"The first {first} of {count} cases hold no case of class {missing[0]!r}, so --time-ordered "
+            "leaves nothing to learn it from. Give a smaller --validation, or leave out --time-ordered."
+        )
+    return np.arange(first, dtype=np.int64), np.arange(first, count, dtype=np.int64)
