@@ -12,9 +12,10 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
-from tsattn.data.csvtext import Head, listed
+from tsattn.data.csvtext import listed
+from tsattn.data.rows import TableHead
 from tsattn.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -23,6 +24,8 @@ _ID_NAMES = ("id", "case", "case_id")
 _TIME_NAMES = ("time", "timestamp", "timepoint")
 _LABEL_NAMES = ("label", "class")
 _NUMBERED = re.compile(r"(.+)_(\d{1,9})")
+Layout = Literal["long", "wide", "file"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 ONE_CHANNEL = "value"
 """Name of the channel of a wide table whose columns carry no channel's name."""
 
@@ -31,7 +34,8 @@ ONE_CHANNEL = "value"
 class TableOptions:
     """What the user said of a table's columns; None where nothing was said.
 
-    layout: "long" (a row a timepoint) or "wide" (a row a case). id, time, label: names of columns.
+    layout: "long" (a row a timepoint), "wide" (a row a case) or "file" (a file a case, a row a
+    timepoint). id, time, label: names of columns.
     """
 
     layout: str | None = None
@@ -48,7 +52,7 @@ class TableRoles:
     in the long layout one column a channel. id, time, label: names of columns, None if there is none.
     """
 
-    layout: Literal["long", "wide"]
+    layout: Layout
     id: str | None
     time: str | None
     label: str | None
@@ -61,7 +65,9 @@ class TableRoles:
         return {role: name for role, name in roles.items() if name is not None}
 
 
-def resolve_roles(head: Head, options: TableOptions, channels: tuple[str, ...] | None = None) -> TableRoles:
+def resolve_roles(
+    head: TableHead, options: TableOptions, channels: tuple[str, ...] | None = None
+) -> TableRoles:
     """The roles of the columns of the table that begins with `head`.
 
     channels: what the model was trained on; the table's channels are then these, in this order.
@@ -69,6 +75,11 @@ def resolve_roles(head: Head, options: TableOptions, channels: tuple[str, ...] |
     """
     named = _named(head, options)
     layout = _layout(head, options, named)
+    if layout == "file" and options.id is not None:
+        raise InputError(
+            f"{head.path}: --id {options.id} names the case of a row; in the layout file the file is the "
+            "case. Leave out --id or type --layout long."
+        )
     if layout == "long" and named.id is None:
         raise InputError(
             f"{head.path}: the long layout needs the column that names the case of a row. "
@@ -91,7 +102,7 @@ def resolve_roles(head: Head, options: TableOptions, channels: tuple[str, ...] |
         groups = _as_the_model_has_them(head, groups, channels)
     return TableRoles(
         layout=layout,
-        id=named.id,
+        id=None if layout == "file" else named.id,
         time=named.time,
         label=named.label,
         channels=tuple(groups),
@@ -99,7 +110,7 @@ def resolve_roles(head: Head, options: TableOptions, channels: tuple[str, ...] |
     )
 
 
-def _named(head: Head, options: TableOptions) -> TableOptions:
+def _named(head: TableHead, options: TableOptions) -> TableOptions:
     """The options, completed by columns whose name says their role."""
     taken: dict[str, str] = {}
     for role, column in (("id", options.id), ("time", options.time), ("label", options.label)):
@@ -127,11 +138,11 @@ def _named(head: Head, options: TableOptions) -> TableOptions:
     )
 
 
-def _layout(head: Head, options: TableOptions, named: TableOptions) -> Literal["long", "wide"]:
+def _layout(head: TableHead, options: TableOptions, named: TableOptions) -> Layout:
     if options.layout is not None:
-        if options.layout not in ("long", "wide"):
-            raise InputError(f"layout {options.layout!r} is not known. Type long or wide.")
-        return "long" if options.layout == "long" else "wide"
+        if options.layout not in LAYOUTS:
+            raise InputError(f"layout {options.layout!r} is not known. Type long, wide or file.")
+        return next(layout for layout in LAYOUTS if layout == options.layout)
     if options.time is not None:
         return "long"
     repeats = named.id is not None and _ids_repeat(head, named.id)
@@ -146,15 +157,13 @@ def _layout(head: Head, options: TableOptions, named: TableOptions) -> Literal["
     return "long" if repeats else "wide"
 
 
-def _ids_repeat(head: Head, column: str) -> bool:
+def _ids_repeat(head: TableHead, column: str) -> bool:
     """True if two neighbouring rows of the sample have the same id."""
-    at = head.names.index(column)
-    ids = [row[at] for row in head.rows if at < len(row)]
-    return any(one == other for one, other in itertools.pairwise(ids))
+    return any(one == other for one, other in itertools.pairwise(head.sample(column)))
 
 
 def _wide_groups(
-    head: Head, spare: set[str | None], wanted: tuple[str, ...] | None
+    head: TableHead, spare: set[str | None], wanted: tuple[str, ...] | None
 ) -> dict[str, tuple[str, ...]]:
     """Channel → value columns in order of time."""
     numbered = _numbered(head, spare)
@@ -176,7 +185,9 @@ def _wide_groups(
     return _in_order_of_time(head, numbered)
 
 
-def _in_order_of_time(head: Head, numbered: dict[str, list[tuple[int, str]]]) -> dict[str, tuple[str, ...]]:
+def _in_order_of_time(
+    head: TableHead, numbered: dict[str, list[tuple[int, str]]]
+) -> dict[str, tuple[str, ...]]:
     """Refuses a timepoint that is missing or there twice in a channel."""
     points = [point for columns in numbered.values() for point, _ in columns]
     first = 0 if min(points) == 0 else 1
@@ -196,7 +207,7 @@ def _in_order_of_time(head: Head, numbered: dict[str, list[tuple[int, str]]]) ->
     return {channel: tuple(column for _, column in columns) for channel, columns in numbered.items()}
 
 
-def _missing(head: Head, column: str) -> InputError:
+def _missing(head: TableHead, column: str) -> InputError:
     return InputError(
         f"{head.path}: column {column!r} is missing. Columns CHANNEL_TIMEPOINT count the timepoints of every "
         "channel from 0 or 1 without a gap; add it (empty cells are missing values)."
@@ -204,7 +215,7 @@ def _missing(head: Head, column: str) -> InputError:
 
 
 def _long_groups(
-    head: Head, spare: set[str | None], wanted: tuple[str, ...] | None
+    head: TableHead, spare: set[str | None], wanted: tuple[str, ...] | None
 ) -> dict[str, tuple[str, ...]]:
     """Channel → its one column."""
     if wanted is not None and set(wanted) <= set(head.names) - spare:
@@ -214,7 +225,7 @@ def _long_groups(
 
 
 def _as_the_model_has_them(
-    head: Head, groups: dict[str, tuple[str, ...]], wanted: tuple[str, ...]
+    head: TableHead, groups: dict[str, tuple[str, ...]], wanted: tuple[str, ...]
 ) -> dict[str, tuple[str, ...]]:
     """The channels the model was trained on, in its order: by name, else by number."""
     if set(wanted) <= set(groups):
@@ -230,7 +241,9 @@ def _as_the_model_has_them(
     return dict(zip(wanted, groups.values(), strict=True))
 
 
-def _numbered(head: Head, spare: set[str | None], *, text: bool = False) -> dict[str, list[tuple[int, str]]]:
+def _numbered(
+    head: TableHead, spare: set[str | None], *, text: bool = False
+) -> dict[str, list[tuple[int, str]]]:
     """Channel → (timepoint, column) for columns of the form CHANNEL_TIMEPOINT, text columns only if asked."""
     groups: dict[str, list[tuple[int, str]]] = {}
     for column in head.names if text else _numeric(head, spare):
@@ -240,13 +253,13 @@ def _numbered(head: Head, spare: set[str | None], *, text: bool = False) -> dict
     return groups
 
 
-def _numeric(head: Head, spare: set[str | None]) -> list[str]:
+def _numeric(head: TableHead, spare: set[str | None]) -> list[str]:
     """Named columns without a role that hold a number, or nothing at all, in the sample."""
     unfit = spare | head.text_columns
     return [name for name in head.names if name and name not in unfit]
 
 
-def _say_text_columns(head: Head, spare: set[str | None]) -> None:
+def _say_text_columns(head: TableHead, spare: set[str | None]) -> None:
     unused = [name for name in head.names if name in head.text_columns and name and name not in spare]
     if unused:
         logger.warning("%s: columns of text are not used: %s.", head.path, listed(unused))
@@ -255,7 +268,7 @@ def _say_text_columns(head: Head, spare: set[str | None]) -> None:
         logger.warning("%s: column %d has no name (a row index?) and is not used.", head.path, number)
 
 
-def _at_least_one(head: Head, columns: list[str]) -> tuple[str, ...]:
+def _at_least_one(head: TableHead, columns: list[str]) -> tuple[str, ...]:
     if not columns:
         raise InputError(
             f"{head.path}: no column with numbers is left for the series. Columns: {listed(head.names)}."

@@ -7,37 +7,35 @@ everything that a message has to point at is found here, in a second pass with t
 from __future__ import annotations
 
 import csv
-import re
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from tsattn.data.csvdialect import MISSING, CsvFile, is_missing, is_number, sniff
+from tsattn.data.rows import TableHead
 from tsattn.errors import InputError
-
-MISSING = ("", "NaN", "nan", "NA", "null", "?")
-"""Spellings of a missing value."""
-NULLS = (*(blank + word for word in MISSING for blank in ("", " ")), "  ", "\t")
-"""The same as pyarrow has to be told them: it does not look past the blank that follows a comma."""
 
 _SAMPLE_ROWS = 1000
 _SAMPLE_CELLS = 100_000
-_FIRST_BYTES = 1 << 16
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
+_FIRST_BYTES, _FIRST_LINES, _MOST_BYTES = 1 << 16, 10, 1 << 23
 
 
 @dataclass(frozen=True)
-class Head:
+class Head(TableHead):
     """The beginning of a CSV file.
 
     names: the header's cells without blanks around them. skip: lines or records that stand before
-    the first row of data. rows: the first rows of data, as text.
+    the first row of data. rows: the first rows of data, as text. file: how the file is spelled.
     """
 
     path: Path
     names: tuple[str, ...]
     skip: int
     rows: tuple[tuple[str, ...], ...]
+    file: CsvFile
 
     @cached_property
     def text_columns(self) -> frozenset[str]:
@@ -45,15 +43,47 @@ class Head:
         return frozenset(name for at, name in enumerate(self.names) if self._is_text(at))
 
     def _is_text(self, at: int) -> bool:
+        decimal = self.file.decimal
         cells = (row[at] for row in self.rows if at < len(row) and not is_missing(row[at]))
-        first = next(cells, None)
-        return first is not None and not is_number(first) and not any(is_number(cell) for cell in cells)
+        return (first := next(cells, None)) is not None and not any(
+            is_number(cell, decimal) for cell in (first, *cells)
+        )
+
+    def sample(self, column: str) -> list[str]:
+        """The column's cells in `rows`."""
+        at = self.names.index(column)
+        return [row[at] for row in self.rows if at < len(row)]
+
+    def batches(self, numbers: list[int], texts: list[int], time: int | None) -> Iterator[Any]:
+        """As `TableHead` says; the time as spelled, but with decimal points."""
+        from tsattn.data.csvread import csv_batches, with_decimal_points
+
+        if time is None:
+            return csv_batches(self, numbers, texts)
+        batches = csv_batches(self, numbers, [*texts, time])
+        return batches if self.file.decimal == "." else map(with_decimal_points, batches)
+
+    def place(self, row: int) -> str:
+        """File and line."""
+        return f"{self.path}:{line_of_row(self.file, row)}"
+
+    def cell(self, row: int, column: int) -> str:
+        """The cell as it is spelled."""
+        return cell_at(self.file, row, column)
+
+    def fault(self) -> str | None:
+        """An open quote, which makes one cell of many rows."""
+        return open_quote(self.file)
+
+    def remark(self) -> str | None:
+        """The separator and decimal sign where they are not the usual ones."""
+        return self.file.remark()
 
 
 def read_head(path: Path) -> Head:
     """Reads the header and the first rows. InputError for whatever is not a CSV file with rows."""
-    _refuse_what_is_no_text(path)
-    records = _records(path)
+    file = sniff(path, *_start(path))
+    records = _records(file)
     line, header = next(records, (0, []))
     names = tuple(cell.strip() for cell in header)
     _refuse_what_is_no_header(path, line, names)
@@ -64,41 +94,31 @@ def read_head(path: Path) -> Head:
             break
     if not rows:
         raise InputError(f"{path}: a header and no rows below it. A table needs one row a case or timepoint.")
-    return Head(path, names, skip=line, rows=tuple(rows))
+    return Head(path, names, skip=line, rows=tuple(rows), file=file)
 
 
-def is_number(cell: str) -> bool:
-    """True for what the reader takes as a number (nan and inf count)."""
-    return _NUMBER.fullmatch(cell.strip(" \t")) is not None
-
-
-def is_missing(cell: str) -> bool:
-    """True for an empty cell and the other spellings in MISSING."""
-    return cell in NULLS
-
-
-def line_of_row(path: Path, row: int) -> int:
+def line_of_row(file: CsvFile, row: int) -> int:
     """The line (from 1, the header's counted) on which row `row` of the data (from 0) begins."""
-    for number, (line, _) in enumerate(_records(path)):
+    for number, (line, _) in enumerate(_records(file)):
         if number == row + 1:
             return line
-    raise AssertionError(f"{path} has no row {row}")
+    raise AssertionError(f"{file.path} has no row {row}")
 
 
-def cell_at(path: Path, row: int, column: int) -> str:
+def cell_at(file: CsvFile, row: int, column: int) -> str:
     """The text in row `row` of the data (from 0) and column `column` (from 0)."""
-    for number, (_, cells) in enumerate(_records(path)):
+    for number, (_, cells) in enumerate(_records(file)):
         if number == row + 1:
             return cells[column]
-    raise AssertionError(f"{path} has no row {row}")
+    raise AssertionError(f"{file.path} has no row {row}")
 
 
-def first_fault(path: Path, width: int, numbers: Mapping[int, str]) -> str | None:
+def first_fault(file: CsvFile, width: int, numbers: Mapping[int, str]) -> str | None:
     """What is wrong with the first faulty row, as a message with file and line; None if nothing is.
 
     width: fields a row has to have. numbers: name of each column that has to hold numbers, by position.
     """
-    records = _records(path)
+    path, records = file.path, _records(file)
     next(records)  # the header
     for line, cells in records:
         if len(cells) != width:
@@ -107,7 +127,7 @@ def first_fault(path: Path, width: int, numbers: Mapping[int, str]) -> str | Non
             return f"{path}:{line}: {len(cells)} fields, the header has {width}.{hint}"
         for column, name in numbers.items():
             cell = cells[column]
-            if not is_missing(cell) and not is_number(cell):
+            if not is_missing(cell) and not is_number(cell, file.decimal):
                 return (
                     f"{path}:{line}: column {name!r} holds {_short(cell)} where a number belongs. "
                     f"A missing value is an empty cell or one of {', '.join(MISSING[1:])}."
@@ -115,19 +135,18 @@ def first_fault(path: Path, width: int, numbers: Mapping[int, str]) -> str | Non
     return None
 
 
-def open_quote(path: Path) -> str | None:
+def open_quote(file: CsvFile) -> str | None:
     """A message if the file ends inside a quoted cell, else None."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
+    with file.open_text() as text:
+        reader = csv.reader(text, delimiter=file.separator, strict=True)
         line = 1
         try:
             for _ in reader:
                 line = reader.line_num + 1
         except csv.Error as error:
             if "unexpected end of data" in str(error):
-                return (
-                    f"{path}:{line}: a quote is opened and never closed. Double it in a cell, or remove it."
-                )
+                where = f"{file.path}:{line}"
+                return f"{where}: a quote is opened and never closed. Double it in a cell, or remove it."
     return None
 
 
@@ -139,28 +158,28 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(shown)
 
 
-def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _records(file: CsvFile) -> Iterator[tuple[int, list[str]]]:
     """(line on which it begins, cells) of every record, the header's first; blank lines are left out."""
     line = 1
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
+        with file.open_text() as text:
+            reader = csv.reader(text, delimiter=file.separator)
             for cells in reader:
                 if cells:
                     yield line, cells
                 line = reader.line_num + 1
     except UnicodeDecodeError:
         raise InputError(
-            f"{path}:{_line_that_is_not_utf8(path)}: not UTF-8. Save the file as UTF-8 text "
+            f"{file.path}:{_line_that_is_not_utf8(file)}: not UTF-8. Save the file as UTF-8 text "
             "(in a spreadsheet: CSV UTF-8)."
         ) from None
     except csv.Error as error:
-        raise InputError(f"{path}:{line}: not CSV ({error}). Is a quote left open?") from None
+        raise InputError(f"{file.path}:{line}: not CSV ({error}). Is a quote left open?") from None
 
 
-def _line_that_is_not_utf8(path: Path) -> int:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
+def _line_that_is_not_utf8(file: CsvFile) -> int:
+    with io.BufferedReader(file.open_bytes()) as content:
+        for number, line in enumerate(content, start=1):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError:
@@ -168,22 +187,24 @@ def _line_that_is_not_utf8(path: Path) -> int:
     return 1
 
 
-def _refuse_what_is_no_text(path: Path) -> None:
+def _start(path: Path) -> tuple[str, bool]:
+    """The file's first text, and whether that is all of it. InputError for what is no text."""
     if path.is_dir():
         raise InputError(f"{path} is a folder where a CSV file was expected. Type the file's name.")
-    try:
-        with path.open("rb") as file:
-            start = file.read(_FIRST_BYTES)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file.") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    with CsvFile(path).open_bytes() as file:
+        start = file.read(_FIRST_BYTES)
+        while (
+            start.count(b"\n") < _FIRST_LINES and len(start) < _MOST_BYTES and (more := file.read(len(start)))
+        ):
+            start += more
+        whole = not file.read(1)
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{path}: UTF-16 text. Save the file as UTF-8 (in a spreadsheet: CSV UTF-8).")
     if b"\0" in start:
         raise InputError(f"{path}: a binary file where CSV was expected (it holds NUL bytes).")
     if not start.removeprefix(b"\xef\xbb\xbf").strip():
         raise InputError(f"{path}: the file is empty. A table begins with a line of column names.")
+    return start.decode("utf-8-sig", errors="replace"), whole
 
 
 def _refuse_what_is_no_header(path: Path, line: int, names: tuple[str, ...]) -> None:
@@ -193,12 +214,6 @@ def _refuse_what_is_no_header(path: Path, line: int, names: tuple[str, ...]) -> 
             f"{where}: the first line holds only numbers ({_short(', '.join(names))}). "
             "A table begins with a line of column names: add one."
         )
-    if len(names) == 1:
-        for separator in ";\t|":
-            if separator in names[0]:
-                raise InputError(
-                    f"{where}: columns are separated by {separator!r}. Save the file with commas."
-                )
     seen: set[str] = set()
     for name in names:
         if name and name in seen:

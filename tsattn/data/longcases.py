@@ -1,9 +1,13 @@
-"""The cases of a long table: rows with the same id, put together and ordered by time."""
+"""The cases of a long table: rows with the same id, put together and ordered by time.
+
+Cases that lie whole in one batch of rows are handled together, as arrays, so that a table of many
+short cases costs no Python a case beside its name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +16,44 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tsattn.data.columns import TableRoles
-from tsattn.data.csvread import Rows, as_numpy
-from tsattn.data.csvtext import Head, line_of_row, open_quote
+from tsattn.data.rows import Rows, TableHead, as_arrow, as_numpy
+from tsattn.data.times import TimeReader
 from tsattn.errors import InputError
 
 _ENOUGH_CASES = 256  # all of one row: then the layout is not long
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some neighbouring cases, their rows one behind the other.
+
+    names, labels: one a case, labels None where the table has none. lengths: (cases,) rows of each.
+    values: (channels, rows) float32, in order of time within a case. first: first row's number in the file.
+    """
+
+    names: list[str]
+    labels: list[str] | None
+    lengths: NDArray[np.int64]
+    values: NDArray[np.float32]
+    first: int
+
+    @property
+    def points(self) -> NDArray[np.int64]:
+        """(rows,) the timepoint of each row within its case."""
+        starts = np.cumsum(self.lengths) - self.lengths
+        return np.arange(self.values.shape[1]) - np.repeat(starts, self.lengths)
+
+    def slice(self, start: int, stop: int) -> Group:
+        """The cases start … stop − 1 of these, as far as there are that many; nothing is copied."""
+        ends = np.concatenate([[0], np.cumsum(self.lengths)])
+        stop = min(stop, len(self.names))
+        return Group(
+            self.names[start:stop],
+            None if self.labels is None else self.labels[start:stop],
+            self.lengths[start:stop],
+            self.values[:, ends[start] : ends[stop]],
+            self.first + int(ends[start]),
+        )
 
 
 @dataclass
@@ -30,22 +67,20 @@ class _Open:
     times: list[NDArray[Any]] = field(default_factory=list)
 
 
-def cases_of_long_rows(
-    head: Head, roles: TableRoles, rows: Iterable[Rows]
-) -> Iterator[tuple[str, str | None, NDArray[np.float32]]]:
-    """Id, label and values (channels, timepoints) of every case, in the order of the file.
+def groups_of_long_rows(head: TableHead, roles: TableRoles, rows: Iterable[Rows]) -> Iterator[Group]:
+    """Every case, in the order of the file; in the layout "file" all rows are one case, called like the file.
 
     InputError, with file and line, for an id that is empty or comes back later, a label that changes
     within a case, a time that is repeated or is none, and a table in which each case is one row.
     """
     reader = _LongReader(head, roles)
     longest = 0
-    for case in reader.cases(rows):
-        longest = max(longest, case[2].shape[1])
-        yield case
+    for group in reader.groups(rows):
+        longest = max(longest, int(group.lengths.max()))
         if longest == 1 and len(reader.seen) >= _ENOUGH_CASES:
             break
-    if longest == 1:
+        yield group
+    if longest == 1 and roles.layout == "long":
         raise InputError(
             f"{head.path}: read as long (a row a timepoint), every case has exactly one row. If a row is a "
             "whole case, type --layout wide and leave out --time."
@@ -53,34 +88,63 @@ def cases_of_long_rows(
 
 
 class _LongReader:
-    def __init__(self, head: Head, roles: TableRoles) -> None:
+    def __init__(self, head: TableHead, roles: TableRoles) -> None:
         self.head = head
         self.roles = roles
         self.seen: set[str] = set()
-        self._times = _Times()
+        self._times = TimeReader(head, roles.time)
 
-    def cases(self, batches: Iterable[Rows]) -> Iterator[tuple[str, str | None, NDArray[np.float32]]]:
-        open_case: _Open | None = None
+    def groups(self, batches: Iterable[Rows]) -> Iterator[Group]:
+        held: _Open | None = None
         for rows in batches:
             starts = self._starts(rows)
-            times = None if rows.times is None else self._read_times(rows)
-            for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
-                name, label = self._named(rows, start)
-                if open_case is None or open_case.name != name:
-                    if open_case is not None:
-                        yield self._finish(open_case)
-                    open_case = self._begin(name, label, rows.first + start)
-                elif open_case.label != label:
-                    raise self._label_changes(rows.first + start, open_case.label, label)
-                open_case.values.append(rows.values[:, start:stop])
-                if times is not None:
-                    open_case.times.append(times[start:stop])
-        if open_case is not None:
-            yield self._finish(open_case)
+            times = None if rows.times is None else self._times.read(rows.times, rows.first)
+            first_name, first_label = self._named(rows, 0)
+            if held is not None and held.name == first_name:
+                if held.label != first_label:
+                    raise self._label_changes(rows.first, held.label, first_label)
+                held = self._extended(held, rows, times, 0, starts[1] if len(starts) > 1 else len(rows))
+                starts = starts[1:]
+            if not len(starts):
+                continue
+            if held is not None:
+                yield self._finish(held)
+            if len(starts) > 1:
+                yield self._whole_cases(rows, times, starts)
+            last = int(starts[-1])
+            name, label = self._named(rows, last)
+            self._meet([name], rows.first, [last])
+            held = self._extended(_Open(name, label, rows.first + last), rows, times, last, len(rows))
+        if held is not None:
+            yield self._finish(held)
 
-    def _starts(self, rows: Rows) -> list[int]:
+    def _whole_cases(self, rows: Rows, times: NDArray[Any] | None, starts: NDArray[np.int64]) -> Group:
+        """The cases that begin at all of `starts` but the last, which ends them."""
+        begin, end = int(starts[0]), int(starts[-1])
+        at = as_arrow(starts[:-1], pa.int64())
+        names = rows.ids.take(at).to_pylist()
+        self._meet(names, rows.first, starts.tolist())
+        labels = None if rows.labels is None else rows.labels.take(at).to_pylist()
+        group = Group(names, labels, np.diff(starts), rows.values[:, begin:end], rows.first + begin)
+        return group if times is None else self._in_order(group, times[begin:end])
+
+    @staticmethod
+    def _extended(held: _Open, rows: Rows, times: NDArray[Any] | None, start: int, stop: int) -> _Open:
+        held.values.append(rows.values[:, start:stop])
+        if times is not None:
+            held.times.append(times[start:stop])
+        return held
+
+    def _finish(self, case: _Open) -> Group:
+        values = case.values[0] if len(case.values) == 1 else np.concatenate(case.values, axis=1)
+        case.values.clear()
+        labels = None if case.label is None else [case.label]
+        group = Group([case.name], labels, np.array([values.shape[1]]), values, case.first)
+        return self._in_order(group, np.concatenate(case.times)) if case.times else group
+
+    def _starts(self, rows: Rows) -> NDArray[np.int64]:
         """Where in these rows another case begins, 0 first. Refuses a label that changes in between."""
-        changes = _changes(rows.ids)
+        changes = np.zeros(len(rows) - 1, bool) if rows.ids is None else _changes(rows.ids)
         if rows.labels is not None:
             odd = np.flatnonzero(_changes(rows.labels) & ~changes)
             if odd.size:
@@ -88,97 +152,58 @@ class _LongReader:
                 raise self._label_changes(
                     rows.first + at, rows.labels[at - 1].as_py(), rows.labels[at].as_py()
                 )
-        return [0, *(np.flatnonzero(changes) + 1).tolist()]
+        return np.concatenate([[0], np.flatnonzero(changes) + 1])
 
     def _named(self, rows: Rows, at: int) -> tuple[str, str | None]:
-        return rows.ids[at].as_py(), None if rows.labels is None else rows.labels[at].as_py()
+        name = self.head.stem if rows.ids is None else rows.ids[at].as_py()
+        return name, None if rows.labels is None else rows.labels[at].as_py()
 
-    def _begin(self, name: str, label: str | None, row: int) -> _Open:
-        if not name:
+    def _meet(self, names: list[str], first: int, starts: list[int]) -> None:
+        """Remembers the names of new cases. Refuses an empty one and one that was there before."""
+        before = len(self.seen)
+        if "" not in names and self.seen.isdisjoint(names):
+            self.seen.update(names)
+            if len(self.seen) == before + len(names):
+                return
+            self.seen.difference_update(names)
+        for name, start in zip(names, starts, strict=False):
+            where = self.head.place(first + start)
+            if not name:
+                raise InputError(
+                    f"{where}: no id in column {self.roles.id!r}. Every row needs its case's id."
+                )
+            if name in self.seen:
+                raise InputError(
+                    f"{where}: case {name!r} comes back after another case. Rows of one case have to "
+                    f"stand together: sort the file by {self.roles.id!r}."
+                )
+            self.seen.add(name)
+
+    def _in_order(self, group: Group, times: NDArray[Any]) -> Group:
+        """The rows of every case in order of time. Refuses a time that a case has twice."""
+        case = np.repeat(np.arange(len(group.lengths)), group.lengths)
+        same_case = case[1:] == case[:-1]
+        if not (same_case & ~(times[1:] > times[:-1])).any():
+            return group
+        order = np.lexsort((times, case))
+        same = np.flatnonzero((times[order[1:]] == times[order[:-1]]) & same_case)
+        if same.size:
+            second, first = min((int(order[i + 1]), int(order[i])) for i in same)
             raise InputError(
-                f"{self._where(row)}: no id in column {self.roles.id!r}. Every row needs its case's id."
+                f"{self.head.place(group.first + second)}: case {group.names[case[second]]!r} has the time "
+                f"of this row (column {self.roles.time!r}) twice, first at "
+                f"{self.head.place(group.first + first)}. Each timepoint of a case is one row."
             )
-        if name in self.seen:
-            raise InputError(
-                f"{self._where(row)}: case {name!r} comes back after another case. Rows of one case have to "
-                f"stand together: sort the file by {self.roles.id!r}."
-            )
-        self.seen.add(name)
-        return _Open(name, label, row)
-
-    def _finish(self, case: _Open) -> tuple[str, str | None, NDArray[np.float32]]:
-        values = case.values[0] if len(case.values) == 1 else np.concatenate(case.values, axis=1)
-        if case.times:
-            times = np.concatenate(case.times)
-            if not (times[1:] > times[:-1]).all():
-                order = np.argsort(times, kind="stable")
-                same = np.flatnonzero(times[order[1:]] == times[order[:-1]])
-                if same.size:
-                    raise self._time_repeats(case, order, same)
-                values = values[:, order]
-        return case.name, case.label, values
-
-    def _time_repeats(self, case: _Open, order: NDArray[np.int64], same: NDArray[np.int64]) -> InputError:
-        second, first = min((int(order[i + 1]), int(order[i])) for i in same)
-        return InputError(
-            f"{self._where(case.first + second)}: case {case.name!r} has the time of this row "
-            f"(column {self.roles.time!r}) in line {line_of_row(self.head.path, case.first + first)} too. "
-            "Each timepoint of a case is one row."
-        )
+        return replace(group, values=group.values[:, order])
 
     def _label_changes(self, row: int, before: str | None, after: str | None) -> InputError:
-        if "\n" in f"{before}{after}" and (fault := open_quote(self.head.path)):
+        if "\n" in f"{before}{after}" and (fault := self.head.fault()):
             return InputError(fault)
+        whole = f" and {self.roles.id!r}" if self.roles.id else "; the file is one case"
         return InputError(
-            f"{self._where(row)}: the label changes from {before!r} to {after!r} within a case "
-            f"(columns {self.roles.label!r} and {self.roles.id!r}). A case has one label."
+            f"{self.head.place(row)}: the label changes from {before!r} to {after!r} within a case "
+            f"(column{'s' if self.roles.id else ''} {self.roles.label!r}{whole}). A case has one label."
         )
-
-    def _read_times(self, rows: Rows) -> NDArray[Any]:
-        times = self._times.read(rows.times)
-        if times is not None:
-            return times
-        at = next(i for i, cell in enumerate(rows.times) if self._times.read(pa.array([cell])) is None)
-        raise InputError(
-            f"{self._where(rows.first + at)}: column {self.roles.time!r} holds {rows.times[at].as_py()!r} "
-            f"where {self._times.expected} belongs."
-        )
-
-    def _where(self, row: int) -> str:
-        return f"{self.head.path}:{line_of_row(self.head.path, row)}"
-
-
-class _Times:
-    """Reads the time column: numbers or ISO timestamps, whichever its beginning holds."""
-
-    _NUMBERS = (pa.int64(), pa.float64())  # whole first: float64 would round nanoseconds since 1970
-    _STAMPS = (pa.timestamp("ns"), pa.timestamp("ns", tz="UTC"))
-
-    def __init__(self) -> None:
-        self._kinds: tuple[Any, ...] = ()
-
-    @property
-    def expected(self) -> str:
-        """What the column has to hold, in words."""
-        if not self._kinds:
-            return "a number or a timestamp such as 2024-05-01T12:30:00"
-        return "a number" if self._kinds == self._NUMBERS else "a timestamp such as 2024-05-01T12:30:00"
-
-    def read(self, cells: Any) -> NDArray[Any] | None:
-        """(rows,) numbers, nanoseconds for timestamps; None if a cell is neither or is not a time."""
-        cells = pc.utf8_trim_whitespace(cells)
-        for kinds in (self._kinds,) if self._kinds else (self._NUMBERS, self._STAMPS):
-            for kind in kinds:
-                try:
-                    times = pc.cast(cells, kind)
-                except pa.ArrowInvalid:
-                    continue
-                numbers = as_numpy(times.view(pa.int64()) if kinds == self._STAMPS else times)
-                if not np.isfinite(numbers).all():
-                    return None
-                self._kinds = kinds
-                return numbers
-        return None
 
 
 def _changes(cells: Any) -> NDArray[np.bool_]:

@@ -1,13 +1,14 @@
-"""CSV tables as a stream of Collections: wide (a row a case) and long (a row a timepoint).
+"""Tables as a stream of Collections: wide (a row a case), long (a row a timepoint), or a file a case.
 
-pyarrow reads blocks of bytes of fixed size, so memory does not grow with the file beside the ids of
-a long table, which are remembered to notice one that comes back. Not covered: compressed files,
-decimal commas, separators other than the comma.
+The rows come from any container (heads.py) in batches of fixed size, so memory does not grow with the
+file beside the ids of a long table, which are remembered to notice one that comes back.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,57 +16,62 @@ from numpy.typing import NDArray
 
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions, TableRoles, resolve_roles
-from tsattn.data.csvread import Rows, read_rows
-from tsattn.data.csvtext import Head, line_of_row, read_head
-from tsattn.data.longcases import cases_of_long_rows
+from tsattn.data.heads import open_head
+from tsattn.data.longcases import Group, groups_of_long_rows
+from tsattn.data.rows import Rows, TableHead, read_rows
+from tsattn.data.spool import LongSpool, Spool, padded
 from tsattn.errors import InputError
 
+logger = logging.getLogger(__name__)
+
 Series = NDArray[np.float32]
-Case = tuple[str, str | None, Series]
-"""Id, label or None, values (channels, timepoints)."""
 
 
 def table_roles(path: Path, options: TableOptions, channels: tuple[str, ...] | None = None) -> TableRoles:
-    """What each column of the CSV file is; reads only its beginning. InputError as `resolve_roles`."""
-    return resolve_roles(read_head(path), options, channels)
+    """What each column of the table is; reads only its beginning. InputError as `resolve_roles`."""
+    return resolve_roles(open_head(path), options, channels)
 
 
 def stream_table(
     path: Path, options: TableOptions, channels: tuple[str, ...] | None = None, cases: int = 256
 ) -> Iterator[Collection]:
-    """The cases of a CSV file in its order, up to `cases` at a time, each block as long as its longest.
+    """The cases of a table in its order, up to `cases` at a time, each block as long as its longest.
 
     channels: names of the channels a model was trained on, which the blocks then have in its order.
     Labels are there if the table has a label column; a block's classes are its own labels, sorted.
     InputError, with file and line, at the first thing that is wrong; earlier blocks have come by then.
     """
-    head = read_head(path)
-    yield from _blocks(head, resolve_roles(head, options, channels), cases)
+    head, roles = _begin(path, options, channels)
+    if roles.layout == "wide":
+        yield from _wide_blocks(read_rows(head, roles), roles, cases)
+    else:
+        yield from _long_blocks(groups_of_long_rows(head, roles, read_rows(head, roles)), roles, cases)
 
 
 def read_table(
     path: Path, options: TableOptions, channels: tuple[str, ...] | None = None
 ) -> tuple[Collection, TableRoles]:
-    """The whole CSV file as one Collection, and what each of its columns is; channels as `stream_table`.
+    """The whole table as one Collection, and what each of its columns is; channels as `stream_table`.
 
     InputError as `stream_table`, and for a case whose label is empty.
     """
-    head = read_head(path)
-    roles = resolve_roles(head, options, channels)
-    blocks = list(_blocks(head, roles, cases=1024))
-    ids = tuple(name for block in blocks for name in block.ids)
-    labels = None if roles.label is None else tuple(x for block in blocks for x in block.labels or ())
-    if labels is not None and "" in labels:
-        case = labels.index("")
-        where = f"{path}:{line_of_row(path, case)}" if roles.layout == "wide" else str(path)
-        raise InputError(f"{where}: the label of case {ids[case]!r} is empty (column {roles.label!r}).")
-    longest = max(block.values.shape[2] for block in blocks)
-    values = np.full((len(ids), len(roles.channels), longest), np.nan, np.float32)
-    start = 0
-    for block in blocks:
-        values[start : start + len(block), :, : block.values.shape[2]] = block.values
-        start += len(block)
-    return Collection(values, ids, roles.channels, labels, sorted_classes(labels or ())), roles
+    head, roles = _begin(path, options, channels)
+    read = _whole_wide if roles.layout == "wide" else _whole_long
+    cases = read(head, roles)
+    if cases.labels is not None and "" in cases.labels:
+        case = cases.labels.index("")
+        where = head.place(case) if roles.layout == "wide" else str(path)
+        raise InputError(f"{where}: the label of case {cases.ids[case]!r} is empty (column {roles.label!r}).")
+    return cases, roles
+
+
+def _begin(
+    path: Path, options: TableOptions, channels: tuple[str, ...] | None
+) -> tuple[TableHead, TableRoles]:
+    head = open_head(path)
+    if (remark := head.remark()) is not None:
+        logger.warning("%s: %s.", path, remark)
+    return head, resolve_roles(head, options, channels)
 
 
 def sorted_classes(labels: Iterable[str]) -> tuple[str, ...]:
@@ -80,19 +86,55 @@ def sorted_classes(labels: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(distinct, key=lambda label: (numbers[label], label)))
 
 
-def _blocks(head: Head, roles: TableRoles, cases: int) -> Iterator[Collection]:
-    rows = read_rows(head, roles)
-    if roles.layout == "wide":
-        yield from _wide_blocks(rows, roles, cases)
-        return
-    block: list[Case] = []
-    for case in cases_of_long_rows(head, roles, rows):
-        block.append(case)
-        if len(block) == cases:
-            yield _long_block(block, roles)
-            block = []
-    if block:
-        yield _long_block(block, roles)
+def _whole_wide(head: TableHead, roles: TableRoles) -> Collection:
+    spool = Spool(sum(map(len, roles.columns)))
+    kept: list[Rows] = []
+    for rows in read_rows(head, roles):
+        spool.append(rows.values)
+        kept.append(replace(rows, values=rows.values[:0]))
+    ids, labels = _wide_names(kept, roles)
+    values = np.empty((len(ids), len(roles.channels), len(roles.columns[0])), np.float32)
+    start = 0
+    for piece in spool.drain():
+        stop = start + piece.shape[1]
+        values[start:stop].reshape(stop - start, piece.shape[0])[:] = piece.T
+        start = stop
+        del piece
+    return _collection(values, ids, labels, roles)
+
+
+def _whole_long(head: TableHead, roles: TableRoles) -> Collection:
+    spool = LongSpool(len(roles.channels))
+    names: list[str] = []
+    labels: list[str] = []
+    for group in groups_of_long_rows(head, roles, read_rows(head, roles)):
+        spool.append(group)
+        names += group.names
+        labels += group.labels or ()
+    return _collection(spool.values(), names, None if roles.label is None else labels, roles)
+
+
+def _long_blocks(groups: Iterable[Group], roles: TableRoles, cases: int) -> Iterator[Collection]:
+    """Puts groups together, or cuts them, into blocks of `cases` cases."""
+    held: list[Group] = []
+    count = 0
+    for group in groups:
+        start = 0
+        while start < len(group.names):
+            piece = group.slice(start, start + cases - count)
+            start, count = start + len(piece.names), count + len(piece.names)
+            held.append(piece)
+            if count == cases:
+                yield _long_block(held, roles)
+                held, count = [], 0
+    if held:
+        yield _long_block(held, roles)
+
+
+def _long_block(groups: list[Group], roles: TableRoles) -> Collection:
+    names = [name for group in groups for name in group.names]
+    labels = [label for group in groups for label in group.labels or ()]
+    return _collection(padded(groups), names, None if roles.label is None else labels, roles)
 
 
 def _wide_blocks(rows: Iterable[Rows], roles: TableRoles, cases: int) -> Iterator[Collection]:
@@ -116,23 +158,18 @@ def _wide_blocks(rows: Iterable[Rows], roles: TableRoles, cases: int) -> Iterato
 def _wide_block(pieces: Sequence[Rows], roles: TableRoles, shape: tuple[int, int]) -> Collection:
     columns = np.concatenate([piece.values for piece in pieces], axis=1)  # (channels·timepoints, cases)
     values = columns.T.reshape(columns.shape[1], *shape)  # (cases, channels, timepoints)
+    return _collection(values, *_wide_names(pieces, roles), roles)
+
+
+def _wide_names(pieces: Sequence[Rows], roles: TableRoles) -> tuple[list[str], list[str] | None]:
+    """Ids, which are row numbers where no column holds them, and labels."""
     if roles.id is None:
         ids = [str(piece.first + i) for piece in pieces for i in range(len(piece))]
     else:
         ids = [name for piece in pieces for name in piece.ids.to_pylist()]
-    labels = None
-    if roles.label is not None:
-        labels = [label for piece in pieces for label in piece.labels.to_pylist()]
-    return _collection(values, ids, labels, roles)
-
-
-def _long_block(cases: Sequence[Case], roles: TableRoles) -> Collection:
-    longest = max(series.shape[1] for _, _, series in cases)
-    values = np.full((len(cases), len(roles.channels), longest), np.nan, np.float32)
-    for row, (_, _, series) in zip(values, cases, strict=True):
-        row[:, : series.shape[1]] = series
-    labels = None if roles.label is None else [label or "" for _, label, _ in cases]
-    return _collection(values, [name for name, _, _ in cases], labels, roles)
+    if roles.label is None:
+        return ids, None
+    return ids, [label for piece in pieces for label in piece.labels.to_pylist()]
 
 
 def _collection(
