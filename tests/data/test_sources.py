@@ -143,14 +143,9 @@ def test_table_options_for_what_is_no_table_are_not_used(
 def test_sources_that_are_not_there() -> None:
     assert message("no/such") == "no/such: no such file or folder."
     assert message("no.csv") == "no.csv: no such file or folder."
-    assert message("Banana").startswith("'Banana' is neither a file or folder here nor one of the 158")
+    assert message("Banana").startswith("'Banana' is neither a file or folder here nor one of the 289")
     said = message("Beef")
-    assert said.startswith(
-        "Beef is a set of the UCR archive that is not on this machine: it is not among those"
-    )
-    assert said.endswith(
-        "(https://zenodo.org/records/11185190) and type its folder or zip instead of the name."
-    )
+    assert said.startswith("Beef is not on this machine, and --offline (TSATTN_OFFLINE) forbids to fetch it.")
 
 
 def test_files_of_unknown_form(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tsattn.cli.options import AsJson, BatchSize, Device, IdColumn, LabelColumn, Layout, TimeColumn
+from tsattn.cli.options import AsJson, BatchSize, Device, IdColumn, LabelColumn, Layout, Registry, TimeColumn
 
 if TYPE_CHECKING:
     from tsattn.card import ModelCard
@@ -39,6 +39,7 @@ def evaluate(
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
+    registry: Registry = None,
     as_json: AsJson = False,
 ) -> None:
     """Judge a run or a model file on labelled data.
@@ -46,6 +47,7 @@ def evaluate(
     A run folder and the model file exported from it give the same figures.
     """
     from tsattn.cli import console
+    from tsattn.cli.fetching import fetch_visibly
     from tsattn.cli.open_model import open_predictor
     from tsattn.cli.report_tables import show_report
     from tsattn.data.columns import TableOptions
@@ -57,8 +59,9 @@ def evaluate(
     card = predictor.card
     place = source if source is not None else card.source
     typed = TableOptions(layout=layout, id=id_column, time=time_column, label=label_column)
+    fetch_visibly(place, registry)
     with console.working(f"reading {place}"):
-        part = load_split(place, split, _roles(place, typed, card))
+        part = load_split(place, split, _roles(place, typed, card), registry)
     with console.working(f"judging {len(part.collection)} cases"):
         report = judge(predictor, part.collection, batch_size, majority=card.majority or None)
     if trained_on(card, place, split, part):

@@ -6,6 +6,7 @@ then the model card's column roles or the file's header decide.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -51,6 +52,15 @@ Layout = Annotated[
         "--layout",
         help="long: one row a timepoint. wide: one row a case. Told from the header if not given.",
         rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+Registry = Annotated[
+    Path | None,
+    typer.Option(
+        "--registry",
+        metavar="FILE",
+        help="Your own registry of data sets; datasets.yaml in the working folder if not given.",
         show_default=False,
     ),
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tsattn.cli.options import AsJson, Device, IdColumn, LabelColumn, Layout, TimeColumn
+from tsattn.cli.options import AsJson, Device, IdColumn, LabelColumn, Layout, Registry, TimeColumn
 
 if TYPE_CHECKING:
     from tsattn.training.loop import Epoch
@@ -150,6 +150,7 @@ def train(
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
+    registry: Registry = None,
     as_json: AsJson = False,
 ) -> None:
     """Train a transformer with the chosen attention and write a run folder.
@@ -179,6 +180,7 @@ def train(
         threads=threads,
         out=out,
         table=TableOptions(layout=layout, id=id_column, time=time_column, label=label_column),
+        registry=registry,
     )
     if as_json:
         console.show_json({"run": str(trained.out), **trained.metrics})
@@ -189,7 +191,9 @@ def train(
 def train_visibly(source: str, **choices: Any) -> Trained:
     """Trains as `training.workflow` does and shows on stderr what is decided and how far it is."""
     from tsattn.cli import console
+    from tsattn.cli.fetching import fetch_visibly
 
+    fetch_visibly(source, choices.get("registry"))
     with console.working("loading"):
         from tsattn.training import workflow
 

@@ -2,7 +2,8 @@
 
 A SOURCE is a path, or the name of a registered data set where no such path exists:
 
-    NAME                    a set of datasets.yaml; those embedded in aeon are there without network
+    NAME                    a set of datasets.yaml or of the user's own registry; those embedded in aeon
+                            are there without network, others of the archives are fetched into the cache
     folder, .zip            with NAME_TRAIN.ts and NAME_TEST.ts
     X_TRAIN.ts, X_TRAIN.csv "train" is the file, "test" the file X_TEST beside it
     X_TEST.ts, X_TEST.csv   "test" is the file; it is refused for "train"
@@ -11,7 +12,6 @@ A SOURCE is a path, or the name of a registered data set where no such path exis
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import re
 from dataclasses import dataclass, field, replace
@@ -22,6 +22,9 @@ from tsattn.data.archives import Member, pair_in
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.csvtext import listed, read_head
+from tsattn.data.named import embedded_folder as embedded_folder
+from tsattn.data.named import fetched_folder, looks_like_a_path
+from tsattn.data.own_sets import own_options, own_set, own_test, own_train
 from tsattn.data.registry import DatasetEntry, find_entry, load_registry
 from tsattn.data.tables import read_table, table_roles
 from tsattn.errors import InputError
@@ -48,20 +51,23 @@ class LoadedSplit:
     undivided: bool = False
 
 
-def load_split(source: str, split: Split, options: TableOptions) -> LoadedSplit:
+def load_split(source: str, split: Split, options: TableOptions, registry: Path | None = None) -> LoadedSplit:
     """The cases of `split` of SOURCE; every case has a label.
 
+    registry: the user's registry; datasets.yaml in the working folder if None.
     InputError if the source is not there, is of no known form, has no such split or no labels, for
     fewer than two classes to train on, and where TRAIN and TEST differ in their channels.
     """
     path = Path(source).expanduser()
-    if path.exists():
+    if (own := own_set(source, registry)) is not None:
+        loaded = _from_own_set(own, split, options)
+    elif path.exists():
         _say_if_also_a_name(source)
         loaded = _from_path(path, split, options)
-    elif _looks_like_a_path(source):
+    elif looks_like_a_path(source):
         raise InputError(f"{source}: no such file or folder.")
     else:
-        entry = find_entry(source)
+        entry = find_entry(source, registry)
         loaded = _from_registry(entry, split)
         _check_facts(loaded, entry, split)
     collection = loaded.collection
@@ -86,27 +92,34 @@ def load_file(path: Path, options: TableOptions) -> LoadedSplit:
     raise _unknown_form(path)
 
 
-def embedded_folder(name: str) -> Path | None:
-    """Where aeon keeps the set `name`, found without importing aeon; None if it does not have it."""
-    spec = importlib.util.find_spec("aeon")
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        folder = Path(place) / "datasets" / "data" / name
-        if (folder / f"{name}_TRAIN.ts").is_file():
-            return folder
-    return None
-
-
 def _from_registry(entry: DatasetEntry, split: Split) -> LoadedSplit:
     folder = embedded_folder(entry.name)
     if folder is not None:
         loaded = _from_pair(folder, split)
         return replace(loaded, origin=f"{entry.name}_{split.upper()}.ts (embedded in aeon)")
-    record = f" (https://zenodo.org/records/{entry.zenodo})" if entry.zenodo else ""
-    raise InputError(
-        f"{entry.name} is a set of the {entry.archive} archive that is not on this machine: it is not among "
-        "those embedded in aeon, and no file or folder of that name is here. Download it from the archive"
-        f"{record} and type its folder or zip instead of the name."
-    )
+    return _from_pair(fetched_folder(entry), split)
+
+
+def _from_own_set(entry: DatasetEntry, split: Split, typed: TableOptions) -> LoadedSplit:
+    options, train = own_options(entry, typed), own_train(entry)
+    if split == "train":
+        loaded = _whole(train, split, options)
+    else:
+        loaded = _test_beside(train, own_test(entry), options)
+    return replace(loaded, name=entry.name)
+
+
+def _whole(path: Path, split: Split, options: TableOptions) -> LoadedSplit:
+    """A file whatever split its name tells; of a folder or zip the split."""
+    if path.is_dir() or path.suffix.lower() == ".zip":
+        return _from_pair(path, split)
+    return load_file(path, options)
+
+
+def _test_beside(train: Path, test: Path, options: TableOptions) -> LoadedSplit:
+    if train.suffix.lower() == test.suffix.lower() == ".csv":
+        return _table_beside(train, test, options)
+    return _whole(test, "test", options)
 
 
 def _from_path(path: Path, split: Split, options: TableOptions) -> LoadedSplit:
@@ -245,10 +258,6 @@ def _say_unused(options: TableOptions, path: Path) -> None:
     used = [f"--{name} {value}" for name, value in vars(options).items() if value is not None]
     if used:
         logger.warning("%s is no table: %s is not used.", path, ", ".join(used))
-
-
-def _looks_like_a_path(source: str) -> bool:
-    return "/" in source or "\\" in source or bool(Path(source).suffix)
 
 
 def _unknown_form(path: Path) -> InputError:

@@ -68,6 +68,7 @@ def prepare(
     threads: int | None,
     out: Path | None,
     table: TableOptions,
+    registry: Path | None = None,
 ) -> Prepared:
     """Loads the training cases and resolves the configuration.
 
@@ -81,7 +82,7 @@ def prepare(
         asked = {**asked, "attention": str(parse(asked["attention"]))}
     if out is not None:
         check_free(out)
-    loaded = load_split(source, "train", table)
+    loaded = load_split(source, "train", table, registry)
     model_config, training = plan(loaded.collection, preset, asked)
     torch.manual_seed(training.seed)
     model = TransformerClassifier(model_config)
