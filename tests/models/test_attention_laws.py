@@ -105,7 +105,7 @@ def test_a_window_over_everything_is_softmax() -> None:
         torch.testing.assert_close(local(q, k, v, mask), expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("core", [part.name for part in parts("core")])
+@pytest.mark.parametrize("core", [part.name for part in parts("core") if not part.needs_all_keys])
 def test_scales_of_one_are_the_inner_mechanism(core: str) -> None:
     q, k, v = tensors(2)
     observed = gaps(2)
@@ -123,6 +123,28 @@ def test_normalised_attention_ignores_shift_and_scale(core: str, shift: float, s
     torch.testing.assert_close(
         at_observed(moved, observed), at_observed(mechanism(q, k, v, observed), observed), rtol=0, atol=1e-4
     )
+
+
+@pytest.mark.parametrize(
+    ("learned", "plain"),
+    [("bn:learn", "bn"), ("sh:conv", "sh"), ("linear+sh:conv,1,1,3,3", "linear+sh:1,1,3,3")],
+)
+def test_a_learned_form_begins_as_the_plain_one_and_learns(learned: str, plain: str) -> None:
+    q, k, v = tensors(2)
+    mechanism, observed = build(learned, HEADS), gaps(2)
+    begun = mechanism(q, k, v, observed)
+    torch.testing.assert_close(begun, build(plain, HEADS)(q, k, v, observed), rtol=0, atol=1e-6)
+    begun.square().sum().backward()
+    assert [p.grad is not None and bool(p.grad.abs().sum() > 0) for p in mechanism.parameters()].count(
+        True
+    ) > 0
+
+
+def test_strided_attention_over_every_key_is_softmax() -> None:
+    q, k, v = tensors(2)
+    observed = gaps(2)
+    expected = build("softmax", HEADS)(q, k, v, observed)
+    torch.testing.assert_close(build("strided:1", HEADS)(q, k, v, observed), expected, rtol=0, atol=1e-5)
 
 
 def test_a_convolution_begins_as_the_identity() -> None:

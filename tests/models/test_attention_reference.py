@@ -50,10 +50,42 @@ def local(q: Array, k: Array, v: Array, seen: Mask, stride: int) -> Array:
     return out
 
 
+def strided(q: Array, k: Array, v: Array, seen: Mask, stride: int) -> Array:
+    reach = max(WINDOW // stride, 1)
+    out = np.zeros_like(q)
+    for i in range(len(q)):
+        chosen = [j for j in range(len(k)) if seen[j] and (abs(i // stride - j) <= reach or j % reach == 0)]
+        if chosen:
+            weights = np.array([np.exp(q[i] @ k[j] / np.sqrt(DIM)) for j in chosen])
+            out[i] = weights @ v[chosen] / weights.sum()
+    return out
+
+
+def flow(q: Array, k: Array, v: Array, seen: Mask, stride: int) -> Array:
+    def phi(x: Array) -> Array:
+        return 1 / (1 + np.exp(-x))
+
+    here = [j for j in range(len(k)) if seen[j]]
+    into = np.array([phi(q[i]) @ sum(phi(k[j]) for j in here) for i in range(len(q))])
+    out_of = np.array([phi(k[j]) @ sum(phi(q[i]) for i in here) for j in range(len(k))])
+    into_kept = [phi(q[i]) @ sum(phi(k[j]) / out_of[j] for j in here) for i in range(len(q))]
+    out_kept = {j: phi(k[j]) @ sum(phi(q[i]) / into[i] for i in here) for j in here}
+    total = sum(np.exp(one) for one in out_kept.values())
+    result = np.zeros_like(q)
+    for i in range(len(q)):
+        for j in here:
+            share = np.exp(out_kept[j]) / total * len(here)
+            result[i] += phi(q[i]) @ phi(k[j]) / into[i] * share * v[j]
+        result[i] *= phi(into_kept[i])
+    return result
+
+
 CORES: dict[str, tuple[str, Rule]] = {
     "softmax": ("softmax", softmax),
     "linear": ("linear", linear),
     "local": (f"local:{WINDOW}", local),
+    "strided": (f"strided:{WINDOW}", strided),
+    "flow": ("flow", flow),
 }
 
 
@@ -102,10 +134,19 @@ def conv(inner: Rule, mechanism: Mechanism, head: int) -> Rule:
     return rule
 
 
+def twice(inner: Rule, mechanism: Mechanism, head: int) -> Rule:
+    def rule(q: Array, k: Array, v: Array, seen: Mask, stride: int) -> Array:
+        once = inner(q, k, v, seen, stride)
+        return 2 * once - inner(q, k, once, seen, stride)
+
+    return rule
+
+
 WRAPPERS: dict[str, tuple[str, Callable[[Rule, Mechanism, int], Rule]]] = {
     "bn": ("bn:0.8", bn),
     "sh": ("sh:1,1,2,3", sh),
     "conv": ("conv:5", conv),
+    "twice": ("twice", twice),
 }
 
 

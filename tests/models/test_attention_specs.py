@@ -28,7 +28,8 @@ def test_refused_combinations_name_one_that_is_accepted(refused: str) -> None:
     with pytest.raises(InputError) as error:
         parse(refused)
     (suggestion,) = re.findall(r"write '([^']+)'", str(error.value))
-    assert sorted(suggestion.split("+")) == sorted(refused.split("+"))
+    assert set(suggestion.split("+")) <= set(refused.split("+"))
+    assert len(suggestion.split("+")) >= len(refused.split("+")) - 1
     build(suggestion, Heads(8, 4))
 
 
@@ -43,6 +44,7 @@ def test_refused_combinations_name_one_that_is_accepted(refused: str) -> None:
         ("bn+linear", "the core stands first, write 'linear+bn'"),
         ("bn+sh+bn", "'bn' stands twice, write 'bn+sh'"),
         ("conv+sh", "'conv' needs every timepoint and so cannot stand inside 'sh', write 'sh+conv'"),
+        ("flow+bn+sh", "'flow' needs every timepoint and so cannot stand inside 'sh', write 'flow+bn'"),
         ("linear:3", "'linear' takes no option, write 'linear'"),
     ],
 )
@@ -57,12 +59,14 @@ def test_refusals(typed: str, says: str) -> None:
     [
         ("local:0", "the window must be a whole number of timepoints, at least 1, not '0' (usage: local:W)"),
         ("local:x", "the window must be"),
-        ("bn:x", "beta must be a number, not 'x' (usage: bn:beta)"),
-        ("bn:nan", "beta must be a number, not 'nan'"),
+        ("bn:x", "beta must be a number or learn, not 'x' (usage: bn:beta|learn)"),
+        ("bn:nan", "beta must be a number or learn, not 'nan'"),
         ("conv:4", "the kernel must be an odd number of timepoints, not '4'"),
         ("conv:-3", "the kernel must be an odd number"),
         ("sh:1,0", "scales must be whole numbers of timepoints, at least 1, not '1,0'"),
         ("sh:", "scales must be"),
+        ("sh:conv,1,x", "scales must be whole numbers of timepoints, at least 1, not '1,x'"),
+        ("strided:-1", "the window must be"),
         ("sh:1,2,4", "3 scales cannot be spread evenly over 8 heads"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Cores: the mechanisms that compute attention. Letters as in contract.py."""
+"""Cores that see every key: softmax, linear, flow. Letters as in contract.py."""
 
 from __future__ import annotations
 
@@ -57,74 +57,36 @@ class Linear(Mechanism):
 
 
 @core(
-    "local",
-    summary="sliding window: a query sees the keys within W timepoints (default 32)",
-    cost="N·W",
-    source="sparse attention, Nguyen et al. 2023; window as in Beltagy et al. 2020",
-    option="W",
+    "flow",
+    summary="linear attention whose queries and keys share out a conserved flow",
+    cost="N",
+    source="Wu et al. 2022 (Flowformer)",
+    needs_all_keys=True,
 )
-class Local(Mechanism):
-    """Softmax over the keys at most `window` timepoints away, in blocks of one window.
+class Flow(Mechanism):
+    """σ(Î) ⊙ φ(q)/I (φ(k)ᵀ (softmax(Ô)·n ⊙ v)), φ the sigmoid, n the number of observed keys.
 
-    A block of queries sees its own and the two neighbouring blocks of keys, so time and memory
-    grow with N·W. Pooled keys (heads.stride > 1) are compared in their own, coarser timepoints. A
-    query with no key in its window (only possible where nothing is observed) gives zero.
+    I_i = φ(q_i)·Σ_j φ(k_j) flows into query i and O_j = φ(k_j)·Σ_i φ(q_i) out of key j; Î and Ô are
+    the same after the other side was normalised to one. Sums over queries count observed timepoints
+    only, so queries and keys have to be the same timepoints.
     """
 
-    ignores_key_shift = True
-
-    def __init__(self, heads: Heads, option: str | None = None) -> None:
+    def __init__(self, heads: Heads) -> None:
         super().__init__()
-        window = 32 if option is None else _whole_number(option)
-        if window < 1:
-            raise ValueError(f"the window must be a whole number of timepoints, at least 1, not '{option}'")
-        self.reach = max(window // heads.stride, 1)  # in keys, to either side
-        self.stride = heads.stride
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, observed: Tensor | None) -> Tensor:
-        batch, heads, length, dim = q.shape
-        keys = k.shape[2]
-        if observed is None:
-            observed = torch.ones(batch, keys, dtype=torch.bool, device=k.device)
-        reach, per_block = self.reach, self.reach * self.stride
-        blocks = (length + per_block - 1) // per_block
+        sources, sinks = k.float().sigmoid(), q.float().sigmoid()
+        seen = torch.ones_like(sources[:, :, :, :1], dtype=torch.bool)  # (B, H, S, 1)
+        if observed is not None:
+            seen = seen & observed[:, None, :, None]
+        sources, counted = sources * seen, sinks * seen  # what is not observed sends and takes nothing
 
-        q_blocks = F.pad(q, (0, 0, 0, blocks * per_block - length))
-        q_blocks = q_blocks.reshape(batch, heads, blocks, per_block, dim)
-        k_blocks = _with_neighbours(k, blocks, reach)  # (B, blocks, H, 3·reach, D)
-        v_blocks = _with_neighbours(v, blocks, reach)
-        seen = _with_neighbours(observed[:, None, :, None].to(k.dtype), blocks, reach)[..., 0] > 0
-        visible = seen.reshape(batch * blocks, 1, 1, 3 * reach) & self._band(q.device)
-        blind = ~visible.any(3, keepdim=True)  # (B·blocks, 1, per_block, 1)
+        incoming = (sinks @ sources.sum(2).unsqueeze(3)).clamp(min=SMALLEST_NORMALISER)  # (B, H, L, 1)
+        outgoing = (sources @ counted.sum(2).unsqueeze(3)).clamp(min=SMALLEST_NORMALISER)  # (B, H, S, 1)
+        incoming_kept = sinks @ (sources / outgoing).sum(2).unsqueeze(3)
+        outgoing_kept = sources @ (counted / incoming).sum(2).unsqueeze(3)
 
-        mixed = F.scaled_dot_product_attention(
-            q_blocks.transpose(1, 2).reshape(batch * blocks, heads, per_block, dim),
-            k_blocks.reshape(batch * blocks, heads, 3 * reach, dim),
-            v_blocks.reshape(batch * blocks, heads, 3 * reach, dim),
-            attn_mask=visible | blind,
-        )
-        mixed = mixed.masked_fill(blind, 0.0).reshape(batch, blocks, heads, per_block, dim)
-        mixed = mixed.transpose(1, 2).reshape(batch, heads, blocks * per_block, dim)
-        return mixed[:, :, :length]
-
-    def _band(self, device: torch.device) -> Tensor:
-        """(1, 1, per_block, 3·reach): True where a key of the three blocks is within reach."""
-        query = torch.arange(self.reach * self.stride, device=device) // self.stride + self.reach
-        key = torch.arange(3 * self.reach, device=device)
-        return ((query[:, None] - key[None, :]).abs() <= self.reach)[None, None]
-
-
-def _with_neighbours(x: Tensor, blocks: int, size: int) -> Tensor:
-    """(B, H, S, D) cut into blocks of `size` keys, each with the block before and after it.
-
-    Returns (B, blocks, H, 3·size, D); what lies outside the series is zero.
-    """
-    batch, heads, keys, dim = x.shape
-    padded = F.pad(x, (0, 0, size, (blocks + 1) * size - keys))
-    tiles = padded.reshape(batch, heads, blocks + 2, size, dim)
-    tripled = torch.cat([tiles[:, :, :-2], tiles[:, :, 1:-1], tiles[:, :, 2:]], dim=3)
-    return tripled.transpose(1, 2)
-
-
-def _whole_number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
+        keys = seen.sum(2, keepdim=True)
+        competition = keys * outgoing_kept.masked_fill(~seen, float("-inf")).softmax(2)
+        mixed = (sinks / incoming) @ (sources.transpose(2, 3) @ (competition * v.float()))
+        return (mixed * incoming_kept.sigmoid()).to(v.dtype)

@@ -58,7 +58,7 @@ _PARTS: dict[str, Part] = {}
 
 
 def core(
-    name: str, *, summary: str, cost: str, source: str, option: str = ""
+    name: str, *, summary: str, cost: str, source: str, option: str = "", needs_all_keys: bool = False
 ) -> Callable[[type[M]], type[M]]:
     """Registers a class whose constructor takes (heads) or, if it has an option, (heads, option)."""
 
@@ -68,7 +68,14 @@ def core(
 
         _add(
             Part(
-                name=name, kind="core", summary=summary, cost=cost, source=source, option=option, build=build
+                name=name,
+                kind="core",
+                summary=summary,
+                cost=cost,
+                source=source,
+                option=option,
+                needs_all_keys=needs_all_keys,
+                build=build,
             )
         )
         return cls
@@ -195,8 +202,12 @@ def _refuse_nonsense(spec: str, found: Sequence[tuple[Part, str | None]]) -> Non
     for place, (part, _) in enumerate(found):
         pooling = [entry for entry in found[place + 1 :] if entry[0].pools_keys]
         if part.needs_all_keys and pooling:
-            rest = [entry for entry in found if entry[0] != part]
+            if part.kind == "core":
+                possible = [entry for entry in found if not entry[0].pools_keys]
+            else:
+                outside = [entry for entry in found if entry[0].needs_all_keys]
+                possible = [*(entry for entry in found if entry not in outside), *outside]
             raise InputError(
                 f"attention '{spec}': '{part.name}' needs every timepoint and so cannot stand inside "
-                f"'{pooling[0][0].name}', write '{spelled([*rest, found[place]])}'."
+                f"'{pooling[0][0].name}', write '{spelled(possible)}'."
             )
