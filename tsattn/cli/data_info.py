@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tsattn.cli.options import AsJson, IdColumn, LabelColumn, Layout, TimeColumn
+from tsattn.cli.options import AsJson, IdColumn, LabelColumn, Layout, Registry, TimeColumn
 
 if TYPE_CHECKING:
+    from tsattn.data.parts import Part
     from tsattn.data.registry import DatasetEntry
+    from tsattn.data.sources import LoadedSplit
     from tsattn.data.whereabouts import Place
 
 
@@ -24,6 +26,7 @@ def info(
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
+    registry: Registry = None,
     as_json: AsJson = False,
 ) -> None:
     """The figures of a data set or a file.
@@ -32,35 +35,31 @@ def info(
     """
     from tsattn.cli import console
     from tsattn.data.columns import TableOptions
+    from tsattn.data.parts import load_parts
     from tsattn.data.whereabouts import locate
 
     console.hear_remarks()
-    place = locate(source)
-    options = TableOptions(layout=layout, id=id_column, time=time_column, label=label_column)
-    document = {"name": place.name, **_archive(place.entry), **_where(place)}
+    place = locate(source, registry)
+    document = {"name": place.name, **_archive(place), **_where(place)}
     if place.path is None:
         assert place.entry is not None
-        document["registry"] = _known(place.entry)
-        if as_json:
-            console.show_json(document)
-        else:
-            _show_absent(place.entry, document)
+        _show_absent(place.entry, document, as_json)
         return
-    _show_present(source, options, document, as_json)
+    options = TableOptions(layout=layout, id=id_column, time=time_column, label=label_column)
+    with console.working(f"reading {source}"):
+        loaded = load_parts(source, options, registry)
+    _show_present(loaded, document, as_json)
 
 
-def _show_present(source: str, options: Any, document: dict[str, Any], as_json: bool) -> None:
+def _show_present(loaded: dict[Part, LoadedSplit], document: dict[str, Any], as_json: bool) -> None:
     from tsattn.cli import console
     from tsattn.cli.facts import class_table, facts_document, facts_table
     from tsattn.data.describe import describe, shared_cases
-    from tsattn.data.parts import load_parts
 
-    with console.working(f"reading {source}"):
-        loaded = load_parts(source, options)
-        facts = {str(part): describe(split.collection) for part, split in loaded.items()}
-        leaks = None
-        if "train" in loaded and "test" in loaded:
-            leaks = len(shared_cases(loaded["train"].collection, loaded["test"].collection))
+    facts = {str(part): describe(split.collection) for part, split in loaded.items()}
+    leaks = None
+    if "train" in loaded and "test" in loaded:
+        leaks = len(shared_cases(loaded["train"].collection, loaded["test"].collection))
     if as_json:
         parts = {part: facts_document(each) for part, each in facts.items()}
         console.show_json({**document, "parts": parts, "cases_in_both": leaks})
@@ -71,12 +70,16 @@ def _show_present(source: str, options: Any, document: dict[str, Any], as_json: 
         console.show(classes)
 
 
-def _show_absent(entry: DatasetEntry, document: dict[str, Any]) -> None:
+def _show_absent(entry: DatasetEntry, document: dict[str, Any], as_json: bool) -> None:
     from tsattn.cli import console
 
+    names = ("train", "test", "channels", "length", "classes")
+    known = {name: value for name in names if (value := getattr(entry, name)) is not None}
+    if as_json:
+        console.show_json({**document, "registry": known})
+        return
     _show_heading(document)
-    known = ", ".join(f"{name} {value}" for name, value in document["registry"].items())
-    console.show(f"By the registry: {known}")
+    console.show("By the registry: " + ", ".join(f"{name} {value}" for name, value in known.items()))
     console.show(f"Not on this machine. To have it: tsattn data download {entry.name}")
 
 
@@ -94,8 +97,9 @@ def _show_heading(document: dict[str, Any]) -> None:
         console.show(f"place     {escape(document['place'])}, {size_in_words(document['bytes'])}")
 
 
-def _archive(entry: DatasetEntry | None) -> dict[str, Any]:
-    """What is known of where a named set comes from; nothing for a file."""
+def _archive(place: Place) -> dict[str, Any]:
+    """What is known of where a named set comes from; nothing for files."""
+    entry = place.entry
     if entry is None or entry.files is not None:
         return {}
     from tsattn.data.citations import CITATIONS, NOT_STATED
@@ -104,15 +108,10 @@ def _archive(entry: DatasetEntry | None) -> dict[str, Any]:
         "archive": entry.archive,
         "kind": entry.kind or None,
         "record": f"https://zenodo.org/records/{entry.zenodo}" if entry.zenodo else None,
-        "licence": NOT_STATED,
+        "licence": place.record.get("licence") or NOT_STATED,
         "citation": CITATIONS.get(entry.archive),
     }
 
 
 def _where(place: Place) -> dict[str, Any]:
     return {"place": None if place.path is None else str(place.path), "bytes": place.bytes}
-
-
-def _known(entry: DatasetEntry) -> dict[str, Any]:
-    names = ("train", "test", "channels", "length", "classes")
-    return {name: value for name in names if (value := getattr(entry, name)) is not None}

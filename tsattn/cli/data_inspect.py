@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tsattn.cli.options import AsJson, IdColumn, LabelColumn, Layout, TimeColumn
+from tsattn.cli.options import AsJson, IdColumn, LabelColumn, Layout, Registry, TimeColumn
 
 if TYPE_CHECKING:
     from tsattn.data.inspection import Inspection, Reading
@@ -29,6 +29,7 @@ def inspect(
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
+    registry: Registry = None,
     as_json: AsJson = False,
 ) -> None:
     """What a file is, and the command that trains on it.
@@ -37,6 +38,7 @@ def inspect(
     files are also searched for cases that stand in two of them.
     """
     from tsattn.cli import console
+    from tsattn.cli.fetching import fetch_visibly
     from tsattn.data.columns import TableOptions
     from tsattn.data.inspection import inspect as look
 
@@ -44,8 +46,9 @@ def inspect(
     options = TableOptions(layout=layout, id=id_column, time=time_column, label=label_column)
     seen = []
     for file in files:
+        fetch_visibly(file, registry)
         with console.working(f"reading {file}"):
-            seen.append(look(file, options))
+            seen.append(look(file, options, registry))
     shared = _shared(seen)
     if as_json:
         console.show_json({"files": [_document(each) for each in seen], "cases_in_both": shared})
@@ -107,7 +110,7 @@ def _show_sampling(reading: Reading) -> None:
     from tsattn.cli.facts import sampling_in_words
 
     if reading.sampling is not None and reading.roles is not None:
-        console.show(f"time {escape(repr(reading.roles.time))}: {sampling_in_words(reading.sampling)}")
+        console.show(f"time {escape(repr(reading.roles['time']))}: {sampling_in_words(reading.sampling)}")
 
 
 def _show_channels(seen: Inspection) -> None:
@@ -152,11 +155,11 @@ def _roles(reading: Reading) -> str:
     roles = reading.roles
     if roles is None:
         return "series with their labels; no columns to choose"
-    words = [f"{roles.layout} table, a row a {'timepoint' if roles.layout == 'long' else 'case'}"]
-    words += [f"{role} {name!r}" for role, name in roles.as_dict().items() if role != "layout"]
-    if roles.layout == "long" and roles.time is None:
+    words = [f"{roles['layout']} table, a row a {'timepoint' if roles['layout'] == 'long' else 'case'}"]
+    words += [f"{role} {name!r}" for role, name in roles.items() if role != "layout"]
+    if roles["layout"] == "long" and "time" not in roles:
         words.append("timepoints in the order of the file")
-    if roles.label is None:
+    if "label" not in roles:
         words.append("no label")
     return "; ".join(words)
 
@@ -185,7 +188,7 @@ def _document(seen: Inspection) -> dict[str, Any]:
         "part": seen.part,
         "readings": [
             {
-                "roles": None if reading.roles is None else reading.roles.as_dict(),
+                "roles": reading.roles,
                 "command": reading.command,
                 "obstacle": reading.obstacle,
                 "sampling": None if reading.sampling is None else vars(reading.sampling),

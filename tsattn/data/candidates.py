@@ -54,7 +54,9 @@ def candidates(head: TableHead, options: TableOptions) -> Iterator[TableOptions]
     if options.layout == "long" or not table.numbered or options.time or table.called(TIME_NAMES):
         long = list(_long(table, options)) if options.layout != "wide" else []
     yield from long
-    timed = any(candidate.time is not None for candidate in long)
+    # With times that are sure, or times and labels that fit, it would be odd for a row to be a case.
+    sure = {*table.called(TIME_NAMES), *table.text}
+    timed = any(c.time is not None and (c.label is not None or c.time in sure) for c in long)
     if options.layout != "long" and options.time is None and not timed:
         yield from _wide(table, options)
 

@@ -173,5 +173,9 @@ def _keys(collection: Collection, lengths: NDArray[np.int64]) -> list[bytes]:
     for case, length in zip(collection.values, lengths, strict=True):
         series = case[:, :length] + np.float32(0)  # a copy, in which -0 is 0
         series[np.isnan(series)] = np.nan  # there is more than one pattern of bits for it
-        keys.append(hashlib.blake2b(series.tobytes(), digest_size=16).digest() if length else b"")
+        keys.append(_digest(series) if length else b"")
     return keys
+
+
+def _digest(series: NDArray[np.float32]) -> bytes:
+    return hashlib.blake2b(series.tobytes(), digest_size=16, salt=b"%d" % len(series)).digest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tsattn.data.columns import TableOptions, TableRoles
+from tsattn.data.columns import TableOptions
 from tsattn.data.describe import Facts, Sampling, describe, shared_cases
 from tsattn.data.heads import is_table, open_head
 from tsattn.data.parts import Part, hushed, is_file, load_parts, part_of_file, sibling_test
@@ -19,12 +19,12 @@ from tsattn.errors import InputError
 class Reading:
     """One way to understand the source.
 
-    roles: of the columns, None if the source is no table. command: what to type to train with it, None
-    where it cannot be trained on, and `obstacle` says why. sampling: of the time column, if there is one.
-    remarks: what was said while reading.
+    roles: layout and columns of a table, None if the source is none. command: what to type to train with
+    it, None where it cannot be trained on, and `obstacle` says why. sampling: of the time column, if there
+    is one. remarks: what was said while reading.
     """
 
-    roles: TableRoles | None
+    roles: dict[str, str] | None
     facts: Facts
     command: str | None
     obstacle: str | None
@@ -49,17 +49,17 @@ class Inspection:
     shared: tuple[tuple[str, str], ...] | None = None
 
 
-def inspect(source: str, options: TableOptions) -> Inspection:
-    """Looks at SOURCE. InputError if it cannot be read in any way."""
+def inspect(source: str, options: TableOptions, registry: Path | None = None) -> Inspection:
+    """Looks at SOURCE; registry as for `load_split`. InputError if it cannot be read in any way."""
     path = Path(source).expanduser()
-    if not (is_file(source) and is_table(path)):
-        return _inspect_series(source, options)
+    if not (is_file(source, registry) and is_table(path)):
+        return _inspect_whole(source, options, registry)
     part = part_of_file(path)
     head = open_head(path)
     found = readings(head, options)
     read = tuple(
         Reading(
-            roles=each.roles,
+            roles=each.roles.as_dict(),
             facts=(facts := describe(each.loaded.collection)),
             command=None if (why := _obstacle(facts, part)) else train_command(source, each.options),
             obstacle=why,
@@ -79,25 +79,26 @@ def shared_between(train: Inspection, test: Inspection) -> tuple[tuple[str, str]
     return shared_cases(one, other) if len(one.channels) == len(other.channels) else None
 
 
-def _inspect_series(source: str, options: TableOptions) -> Inspection:
+def _inspect_whole(source: str, options: TableOptions, registry: Path | None) -> Inspection:
+    """What leaves nothing to choose: series with their labels, and sets whose columns are said."""
     with hushed() as remarks:
-        parts = load_parts(source, options)
+        parts = load_parts(source, options, registry)
     part: Part = "train" if "train" in parts else next(iter(parts))
     facts = describe(parts[part].collection)
     why = _obstacle(facts, part)
     reading = Reading(
-        roles=None,
+        roles=parts[part].table or None,
         facts=facts,
-        command=None if why else train_command(source, TableOptions()),
+        command=None if why else train_command(source, TableOptions(), registry),
         obstacle=why,
         remarks=tuple(dict.fromkeys(remarks)),
     )
     inspection = Inspection(source=source, part=part, loaded=parts[part], readings=(reading,))
     if part == "train" and "test" in parts:
         return _with_test(inspection, parts["test"])
-    return (
-        _with_test_beside(inspection, Path(source).expanduser(), options) if is_file(source) else inspection
-    )
+    if not is_file(source, registry):
+        return inspection
+    return _with_test_beside(inspection, Path(source).expanduser(), options)
 
 
 def _with_test_beside(inspection: Inspection, path: Path, options: TableOptions) -> Inspection:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from tsattn.data.columns import TableOptions
+from tsattn.data.own_sets import own_set
 from tsattn.data.sources import LoadedSplit, load_file, load_split
 from tsattn.errors import InputError
 
@@ -23,10 +24,10 @@ Part = Literal["train", "test", "all"]
 _SPLIT_NAME = re.compile(r"(.*)_(TRAIN|TEST)", re.IGNORECASE)
 
 
-def is_file(source: str) -> bool:
+def is_file(source: str, registry: Path | None = None) -> bool:
     """Whether SOURCE is one file of cases: not a name, a folder or a zip."""
     path = Path(source).expanduser()
-    return path.is_file() and path.suffix.lower() != ".zip"
+    return path.is_file() and path.suffix.lower() != ".zip" and own_set(source, registry) is None
 
 
 def part_of_file(path: Path) -> Part:
@@ -37,12 +38,12 @@ def part_of_file(path: Path) -> Part:
     return "train" if match[2].lower() == "train" else "test"
 
 
-def load_parts(source: str, options: TableOptions) -> dict[Part, LoadedSplit]:
-    """The splits of SOURCE that are there, labelled or not; at least one.
+def load_parts(source: str, options: TableOptions, registry: Path | None = None) -> dict[Part, LoadedSplit]:
+    """The splits of SOURCE that are there, labelled or not; at least one. registry as for `load_split`.
 
     A split that cannot be read beside one that can is said in a remark. InputError if there is none.
     """
-    if is_file(source):
+    if is_file(source, registry):
         path = Path(source).expanduser()
         return {part_of_file(path): load_file(path, options)}
     parts: dict[Part, LoadedSplit] = {}
@@ -50,7 +51,7 @@ def load_parts(source: str, options: TableOptions) -> dict[Part, LoadedSplit]:
     splits: tuple[Literal["train", "test"], ...] = ("train", "test")
     for split in splits:
         try:
-            parts[split] = load_split(source, split, options)
+            parts[split] = load_split(source, split, options, registry)
         except InputError as error:
             refused.append(error)
     if not parts:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 
 from tsattn.data.candidates import LABEL_NAMES, WHOLE, candidates
 from tsattn.data.columns import TableOptions, TableRoles, resolve_roles
@@ -57,12 +58,14 @@ def readings(head: TableHead, options: TableOptions) -> list[TriedReading]:
     return _without_pointless(found, options)
 
 
-def train_command(source: str, options: TableOptions) -> str:
+def train_command(source: str, options: TableOptions, registry: Path | None = None) -> str:
     """`tsattn train SOURCE …` as a shell takes it."""
     words = ["tsattn", "train", f"./{source}" if source.startswith("-") else source]
     for flag in _FLAGS:
         if (value := getattr(options, flag)) is not None:
             words += [f"--{flag}={value}"] if value.startswith("-") else [f"--{flag}", value]
+    if registry is not None:
+        words += ["--registry", str(registry)]
     return shlex.join(words)
 
 
