@@ -24,6 +24,7 @@ class ModelCard:
     source: what it was trained on, as typed; table: column roles of that source
         (`layout`, `id`, `time`, `label`), empty for sources that are no tables.
     majority: the most frequent class of the training cases, the baseline to beat.
+    preparation: how recordings became cases (`resample`, `window`, `stride`), empty if they were.
     protocol: how the weights were chosen. test: metrics on the test split once measured, else empty.
     fingerprint: of the training cases. versions: packages that made it.
     """
@@ -41,6 +42,7 @@ class ModelCard:
     fingerprint: str
     majority: str = ""
     table: dict[str, str] = field(default_factory=dict)
+    preparation: dict[str, int] = field(default_factory=dict)
     test: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     format: int = CARD_FORMAT

@@ -68,6 +68,7 @@ class RunConfig:
     """Everything that is needed to repeat a run; the content of config.yaml.
 
     source: the data as typed; table: column roles where the source is a table.
+    preparation: how recordings became cases, empty if they were.
     device: where it was trained; threads: CPU threads used. format: of the file.
     """
 
@@ -78,6 +79,7 @@ class RunConfig:
     model: ModelConfig
     training: TrainingConfig
     table: dict[str, str] = field(default_factory=dict)
+    preparation: dict[str, int] = field(default_factory=dict)
     format: int = 1
 
     def to_yaml(self) -> str:

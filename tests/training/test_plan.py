@@ -48,6 +48,12 @@ def test_many_classes_keep_all_of_train() -> None:
     assert training(600, classes=100).validation == 0.0
 
 
+def test_few_groups_keep_all_of_train() -> None:
+    many = cases(600)
+    assert plan(many, "base", {}, [str(i % 9) for i in range(600)])[1].validation == 0.0
+    assert plan(many, "base", {}, [str(i % 10) for i in range(600)])[1].validation == 0.2
+
+
 def test_what_is_asked_wins_over_preset_and_rules() -> None:
     assert training(270, preset="fast").epochs == 20
     asked = training(270, preset="fast", epochs=3, batch_size=5, learning_rate=0.5, validation=0.1)

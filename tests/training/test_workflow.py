@@ -20,6 +20,7 @@ from tsattn.errors import CheckFailed, InputError
 from tsattn.models.devices import resolve_device
 from tsattn.runs import load_predictor, read_run, record_test, write_run
 from tsattn.training import workflow
+from tsattn.training.holdout import Holding
 
 SMALL = {"epochs": 1, "width": 16, "heads": 2, "layers": 1}
 
@@ -203,3 +204,24 @@ def test_refusals_come_before_any_work(run: Path, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(CheckFailed, match="--device cuda: there is none that torch can use here"):
         resolve_device("cuda")
+
+
+def test_windows_of_recordings_are_trained_on_and_noted(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=(12, 2, 60))
+    source = as_csv(tmp_path / "long.csv", values, ("a", "b") * 6)
+    prepared = workflow.prepare(
+        source,
+        asked=SMALL,
+        preset="base",
+        device="cpu",
+        threads=None,
+        out=tmp_path / "run",
+        table=TableOptions(),
+        cutting=workflow.Cutting(window=20),
+        holding=Holding(latest=True),
+    )
+    assert prepared.train.values.shape[2] == 20
+    workflow.train(prepared, lambda epoch: None)
+    run = read_run(tmp_path / "run")
+    assert run.card.preparation == run.config.preparation == {"window": 20, "stride": 10}
+    assert run.card.protocol.startswith("holdout: 12 cases held out (the last of the source), 47 trained on")

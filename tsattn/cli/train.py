@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tsattn.training.loop import Epoch
     from tsattn.training.workflow import Prepared, Trained
 
-_MODEL, _TRAINING = "Model", "Training"
+_MODEL, _TRAINING, _CUTTING = "Model", "Training", "Recordings"
 
 
 def train(
@@ -123,6 +123,56 @@ def train(
             show_default=False,
         ),
     ] = None,
+    time_ordered: Annotated[
+        bool,
+        typer.Option(
+            "--time-ordered",
+            help="Hold out the last of TRAIN instead of a stratified part.",
+            rich_help_panel=_TRAINING,
+        ),
+    ] = False,
+    validation_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--val-file",
+            metavar="FILE",
+            help="Hold out the cases of this file and train on all of SOURCE.",
+            rich_help_panel=_TRAINING,
+            show_default=False,
+        ),
+    ] = None,
+    resample: Annotated[
+        str | None,
+        typer.Option(
+            "--resample",
+            metavar="N|mean-length",
+            help="Bring every recording to one length.",
+            rich_help_panel=_CUTTING,
+            show_default=False,
+        ),
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            "--window",
+            min=1,
+            metavar="LENGTH",
+            help="Cut recordings into windows of that many timepoints.",
+            rich_help_panel=_CUTTING,
+            show_default=False,
+        ),
+    ] = None,
+    stride: Annotated[
+        int | None,
+        typer.Option(
+            "--stride",
+            min=1,
+            metavar="S",
+            help="Timepoints between the starts of two windows. Default: half a window.",
+            rich_help_panel=_CUTTING,
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[
         int,
         typer.Option(
@@ -175,6 +225,8 @@ def train(
             "validation": validation,
             "seed": seed,
         },
+        cutting={"resample": resample, "window": window, "stride": stride},
+        holding={"latest": time_ordered, "file": validation_file},
         preset=preset,
         device=device,
         threads=threads,
@@ -188,7 +240,9 @@ def train(
         draw_training(trained)
 
 
-def train_visibly(source: str, **choices: Any) -> Trained:
+def train_visibly(
+    source: str, *, cutting: dict[str, Any], holding: dict[str, Any], **choices: Any
+) -> Trained:
     """Trains as `training.workflow` does and shows on stderr what is decided and how far it is."""
     from tsattn.cli import console
     from tsattn.cli.fetching import fetch_visibly
@@ -196,8 +250,11 @@ def train_visibly(source: str, **choices: Any) -> Trained:
     fetch_visibly(source, choices.get("registry"))
     with console.working("loading"):
         from tsattn.training import workflow
+        from tsattn.training.holdout import Holding
 
-        prepared = workflow.prepare(source, **choices)
+        prepared = workflow.prepare(
+            source, cutting=workflow.Cutting(**cutting), holding=Holding(**holding), **choices
+        )
     _say_what_follows(prepared)
     with _watching(prepared) as watch:
         return workflow.train(prepared, watch)

@@ -41,7 +41,7 @@ class Preparation:
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedCases:
     """Cases that were made of recordings.
 
     recording: (cases,) place of each case's recording. start: (cases,) its first timepoint there.
@@ -79,7 +79,7 @@ def parse_preparation(
 
 def prepare_cases(
     recordings: Collection, how: Preparation, timepoint_labels: NDArray[np.int32] | None = None
-) -> Prepared:
+) -> PreparedCases:
     """Resamples, then cuts into windows, as far as `how` says.
 
     timepoint_labels: (recordings, timepoints) places in `recordings.classes`, −1 where a timepoint
@@ -89,7 +89,7 @@ def prepare_cases(
         recordings = resample(recordings, how.resample)
     if how.window is None or how.stride is None:
         count = len(recordings)
-        return Prepared(recordings, np.arange(count), np.zeros(count, np.int64))
+        return PreparedCases(recordings, np.arange(count), np.zeros(count, np.int64))
     return cut_windows(recordings, how.window, how.stride, timepoint_labels)
 
 
@@ -115,7 +115,7 @@ def resample(recordings: Collection, points: int) -> Collection:
 
 def cut_windows(
     recordings: Collection, length: int, stride: int, timepoint_labels: NDArray[np.int32] | None = None
-) -> Prepared:
+) -> PreparedCases:
     """Windows of `length` timepoints every `stride`, and one flush with the end where a rest is left.
 
     A recording shorter than a window is one window, padded. Ids are RECORDING@START, START being the
@@ -139,14 +139,14 @@ def cut_windows(
     ids = tuple(f"{recordings.ids[case]}@{first}" for case, first in zip(owner, starts, strict=True))
     cases = replace(recordings.take(recording), values=values, ids=ids)
     if timepoint_labels is None:
-        return Prepared(cases, recording, start)
+        return PreparedCases(cases, recording, start)
     covering = _most_covering(
         np.where(beyond, -1, timepoint_labels[recording[:, None], place]), len(recordings.classes)
     )
     known = np.flatnonzero(covering >= 0)
     named = tuple(recordings.classes[code] if code >= 0 else "" for code in covering)
     labelled = replace(cases.take(known), labels=tuple(named[window] for window in known))
-    return Prepared(labelled, recording[known], start[known])
+    return PreparedCases(labelled, recording[known], start[known])
 
 
 def _most_covering(codes: NDArray[np.int32], classes: int) -> NDArray[np.int64]:

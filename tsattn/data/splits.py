@@ -13,15 +13,19 @@ from tsattn.errors import InputError
 
 SPARING_CASES = 500
 SPARING_CASES_A_CLASS = 25
+SPARING_GROUPS = 10
 
 
-def spares_validation(labels: Sequence[str]) -> bool:
+def spares_validation(labels: Sequence[str], groups: Sequence[str] | None = None) -> bool:
     """True if TRAIN has at least 500 cases and on average at least 25 a class.
 
     A fifth of them is then at least 100 cases, which tell an accuracy to about three points; with
-    fewer, the cases are worth more in training than what they would tell.
+    fewer, the cases are worth more in training than what they would tell. Where they belong to
+    groups that stay whole, a fifth of fewer than ten of those would tell of one or two groups only.
     """
     cases, classes = len(labels), len(set(labels))
+    if groups is not None and len(set(groups)) < SPARING_GROUPS:
+        return False
     return cases >= SPARING_CASES and cases >= SPARING_CASES_A_CLASS * classes
 
 

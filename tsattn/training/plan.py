@@ -3,15 +3,15 @@
 Rules, each overridden by its option:
 - a batch holds 16 cases, 32 from 1,000 training cases on and 64 from 4,000;
 - 60 epochs, more where that would be fewer than 600 steps, fewer where it would be more than 8,000;
-- a validation part (a fifth, stratified) is held out where TRAIN has at least 500 cases and, on
-  average, 25 a class: it then knows an accuracy to about three points. With less, all of TRAIN is
-  trained on for the fixed schedule and the last epoch counts.
+- a validation part (a fifth, stratified) is held out where TRAIN has at least 500 cases, on average 25
+  a class and, where cases belong to groups, ten of those: it then knows an accuracy to about three
+  points. With less, all of TRAIN is trained on for the fixed schedule and the last epoch counts.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tsattn.config import ModelConfig, TrainingConfig, load_preset
@@ -22,10 +22,13 @@ VALIDATION_SHARE = 0.2
 EPOCHS, FEWEST_STEPS, MOST_STEPS = 60, 600, 8000
 
 
-def plan(train: Collection, preset: str, asked: Mapping[str, Any]) -> tuple[ModelConfig, TrainingConfig]:
+def plan(
+    train: Collection, preset: str, asked: Mapping[str, Any], groups: Sequence[str] | None = None
+) -> tuple[ModelConfig, TrainingConfig]:
     """Configurations for these training cases: `asked` before preset before rules and defaults.
 
     asked: values by field name of either configuration; None where the user said nothing.
+    groups: of the cases, where some may not be torn apart.
     """
     assert train.labels is not None
     recipe = load_preset(preset)
@@ -41,7 +44,7 @@ def plan(train: Collection, preset: str, asked: Mapping[str, Any]) -> tuple[Mode
         **recipe.training,
         **{name: value for name, value in said.items() if name not in model_fields},
     }
-    training.setdefault("validation", VALIDATION_SHARE if spares_validation(train.labels) else 0.0)
+    training.setdefault("validation", VALIDATION_SHARE if spares_validation(train.labels, groups) else 0.0)
     cases = len(train)
     training.setdefault("batch_size", 16 if cases < 1000 else 32 if cases < 4000 else 64)
     steps = -(-round(cases * (1 - training["validation"])) // training["batch_size"])

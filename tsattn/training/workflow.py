@@ -20,14 +20,15 @@ from tsattn.card import ModelCard
 from tsattn.config import ModelConfig, RunConfig, TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
+from tsattn.data.preparation import parse_preparation, prepare_cases
 from tsattn.data.sources import LoadedSplit, load_split
-from tsattn.data.splits import validation_split
 from tsattn.models.attention import parse
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.devices import resolve_device
 from tsattn.runs import check_free, write_run
+from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_of, with_file
 from tsattn.training.loop import Epoch, Fit, fit
-from tsattn.training.plan import plan
+from tsattn.training.plan import VALIDATION_SHARE, plan
 from tsattn.training.resident import ResidentCases
 
 PACKAGES = ("torch", "numpy", "aeon", "pandas", "pyarrow", "onnx", "safetensors")
@@ -59,6 +60,18 @@ class Trained:
     metrics: dict[str, Any]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Cutting:
+    """How recordings become cases, as typed: see `tsattn.data.preparation.parse_preparation`."""
+
+    resample: str | None = None
+    window: int | None = None
+    stride: int | None = None
+
+
+AS_THEY_ARE = Cutting()
+
+
 def prepare(
     source: str,
     *,
@@ -69,6 +82,8 @@ def prepare(
     out: Path | None,
     table: TableOptions,
     registry: Path | None = None,
+    cutting: Cutting = AS_THEY_ARE,
+    holding: Holding = BY_SHARE,
 ) -> Prepared:
     """Loads the training cases and resolves the configuration.
 
@@ -83,7 +98,17 @@ def prepare(
     if out is not None:
         check_free(out)
     loaded = load_split(source, "train", table, registry)
-    model_config, training = plan(loaded.collection, preset, asked)
+    how = parse_preparation(cutting.resample, cutting.window, cutting.stride, loaded.collection)
+    cut = prepare_cases(loaded.collection, how)
+    if holding.file is not None:
+        asked = {**asked, "validation": 0.0}
+    elif holding.latest and asked.get("validation") is None:
+        asked = {**asked, "validation": VALIDATION_SHARE}
+    model_config, training = plan(cut.cases, preset, asked, groups_of(cut))
+    if holding.file is not None:
+        divided = with_file(cut, holding.file, table, how)
+    else:
+        divided = divide(cut, training.validation, training.seed, holding, how.window)
     torch.manual_seed(training.seed)
     model = TransformerClassifier(model_config)
     config = RunConfig(
@@ -94,16 +119,16 @@ def prepare(
         model=model_config,
         training=training,
         table=loaded.table,
+        preparation=how.as_dict(),
     )
-    train, validation, split = _hold_out(loaded.collection, training)
     return Prepared(
         config=config,
         out=out or _fresh_folder(loaded, model_config, training),
         model=model,
-        train=train,
-        validation=validation,
-        split=split,
-        protocol=_protocol(training, len(train), validation),
+        train=divided.train,
+        validation=divided.validation,
+        split=divided.split,
+        protocol=_protocol(training, divided),
     )
 
 
@@ -130,23 +155,13 @@ def train(prepared: Prepared, watch: Callable[[Epoch], None]) -> Trained:
     return Trained(out=prepared.out, metrics=metrics)
 
 
-def _hold_out(
-    cases: Collection, training: TrainingConfig
-) -> tuple[Collection, Collection | None, dict[str, list[int]]]:
-    assert cases.labels is not None
-    if training.validation == 0:
-        return cases, None, {"train": list(range(len(cases))), "validation": []}
-    kept, held_out = validation_split(cases.labels, training.validation, training.seed)
-    split = {"train": kept.tolist(), "validation": held_out.tolist()}
-    return cases.take(kept), cases.take(held_out), split
-
-
-def _protocol(training: TrainingConfig, cases: int, validation: Collection | None) -> str:
-    if validation is None:
+def _protocol(training: TrainingConfig, divided: Divided) -> str:
+    cases = len(divided.train)
+    if divided.validation is None:
         return f"last: all {cases} cases of TRAIN, epoch {training.epochs} of a fixed schedule"
     return (
-        f"holdout: {len(validation)} of TRAIN's {cases + len(validation)} cases held out, "
-        "the epoch of their highest accuracy"
+        f"holdout: {len(divided.validation)} cases held out ({divided.how}), {cases} trained on, "
+        "the epoch of the highest held-out accuracy"
     )
 
 
@@ -182,6 +197,7 @@ def _card(prepared: Prepared, result: Fit) -> ModelCard:
         majority=_majority(prepared.train),
         fingerprint=prepared.train.fingerprint(),
         table=config.table,
+        preparation=config.preparation,
         versions=_versions(),
     )
 
