@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tsattn.data.registry import DatasetEntry
 
 _FACTS = ("train", "test", "channels", "length", "classes")
+_HERE = {"embedded": "aeon", "cached": "cache"}
 
 
 def list_sets(
@@ -78,20 +79,29 @@ def _draw(rows: list[dict[str, Any]]) -> None:
 
     from tsattn.cli import console
 
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for heading in ("name", "archive", "train/test", "channels", "length", "classes", "here"):
-        right = heading in ("train/test", "channels", "length", "classes")
-        table.add_column(heading, justify="right" if right else "left", no_wrap=heading != "here")
+    # Fits into 80 columns with the longest of the names.
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for heading in ("name", "archive", "train/test", "series", "classes", "here"):
+        right = heading in ("train/test", "series", "classes")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
     for row in rows:
-        cases = "/".join(map(_number, (row["train"], row["test"]))).strip("/")
-        facts = [_number(row[fact]) for fact in ("channels", "length", "classes")]
-        table.add_row(escape(row["name"]), row["archive"], cases, *facts, escape(row["here"] or ""))
+        cases = "/".join(_number(row[split]) for split in ("train", "test")).strip("/")
+        series = " × ".join(_number(row[fact], "?") for fact in ("channels", "length"))
+        here = "" if row["here"] is None else _HERE.get(row["here"], "own")
+        table.add_row(
+            escape(row["name"]),
+            row["archive"],
+            cases,
+            series.replace("? × ?", ""),
+            _number(row["classes"]),
+            here,
+        )
     console.show(table)
-    here = sum(row["here"] is not None for row in rows)
+    local = sum(row["here"] is not None for row in rows)
     console.show(
-        f"{len(rows)} data sets, {here} of them on this machine. tsattn data download NAME fetches one."
+        f"{len(rows)} data sets, {local} of them on this machine. tsattn data download NAME fetches one."
     )
 
 
-def _number(fact: int | None) -> str:
-    return "" if fact is None else str(fact)
+def _number(fact: int | None, unknown: str = "") -> str:
+    return unknown if fact is None else str(fact)

@@ -186,7 +186,7 @@ def _kept(work: Path) -> int:
 def _nowhere(entry: DatasetEntry, answers: Sequence[str], kept: int) -> str:
     lines = "".join(f"\n  {answer}" for answer in answers)
     again = (
-        f"Type tsattn data download {entry.name} to go on where it stopped ({kept / 1e6:.1f} MB are kept)"
+        f"Type tsattn data download {entry.name} to go on where it stopped ({_amount(kept)} are kept)"
         if kept
         else f"Type tsattn data download {entry.name} to try again"
     )
@@ -194,6 +194,10 @@ def _nowhere(entry: DatasetEntry, answers: Sequence[str], kept: int) -> str:
         f"{entry.name} could not be fetched:{lines}\n{again}, name a mirror with --mirror URL, or get the "
         "set in another way and type its folder or zip instead of the name."
     )
+
+
+def _amount(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
 def _offline(entry: DatasetEntry) -> str:

@@ -160,7 +160,7 @@ class Transfer:
                     raise Fault(f"sends more than the {total} bytes of the file")
                 self.watch.at(remote.name, have)
         if total is not None and have < total:
-            raise Passing(f"cut the connection at {have} of {total} bytes")
+            raise Passing("cut the connection")
 
     @contextmanager
     def _get(self, url: str, headers: dict[str, str]) -> Iterator[requests.Response]:
@@ -199,7 +199,9 @@ def _translated() -> Iterator[None]:
     except (urllib3.exceptions.HTTPError, OSError) as error:
         if isinstance(error, requests.exceptions.RequestException):
             raise Fault(f"cannot be asked ({error})") from None
-        raise Passing(f"cut the connection ({_reason(error)})") from None
+        # An incomplete read is that and nothing more; other causes have a name of the system.
+        reason = _reason(error)
+        raise Passing("cut the connection" + ("" if "Incomplete" in reason else f" ({reason})")) from None
 
 
 def _reason(error: BaseException | None) -> str:
