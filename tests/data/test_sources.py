@@ -152,7 +152,8 @@ def test_files_of_unknown_form(tmp_path: Path) -> None:
     for name, form in (("t.xlsx", "the form '.xlsx'"), ("t", "a file without an ending")):
         (tmp_path / name).write_text("x")
         said = (
-            f"{tmp_path / name}: {form} is not known. Type a .csv file, a .ts file, or a folder or zip with"
+            f"{tmp_path / name}: {form} is not known. Type a file .ts, .csv (also .gz, .zst), .parquet, "
+            ".feather, .tsv, .arff, .npz or .npy, or a folder or zip with NAME_TRAIN.ts"
         )
         assert message(tmp_path / name).startswith(said)
         with pytest.raises(InputError, match="is not known"):
@@ -160,20 +161,18 @@ def test_files_of_unknown_form(tmp_path: Path) -> None:
 
 
 def test_folders_without_a_pair(tmp_path: Path, motions: Path) -> None:
+    nothing = f"{tmp_path}: no NAME_TRAIN.ts and NAME_TEST.ts in it."
+    assert message(tmp_path) == f"{nothing} Did you mean {motions}?"
     (motions / "BasicMotions_TEST.ts").unlink()
     said = f"{motions} holds no BasicMotions_TEST.ts, only the other split."
     assert message(motions, "test") == said
     file = motions / "BasicMotions_TRAIN.ts"
     assert message(file, "test").startswith(f"{file} is the training split by its name, and {motions}")
-    nothing = f"{tmp_path}: no NAME_TRAIN.ts and NAME_TEST.ts in it."
-    assert message(tmp_path) == f"{nothing} Did you mean {motions}?"
     shutil.copy(file, motions / "Other_TRAIN.ts")
     said = f"{motions} holds several data sets: BasicMotions, Other. Type the file BasicMotions_TRAIN.ts"
     assert message(motions).startswith(said)
     shutil.rmtree(motions)
     assert message(tmp_path) == nothing
-    (tmp_path / "t.csv").write_text("x")
-    assert message(tmp_path) == f"{nothing} To read a table type its file: {tmp_path / 't.csv'}"
 
 
 def test_zips_that_are_none(tmp_path: Path, motions: Path) -> None:

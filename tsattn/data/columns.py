@@ -10,8 +10,8 @@ import difflib
 import itertools
 import logging
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 from tsattn.data.csvtext import listed
@@ -36,12 +36,21 @@ class TableOptions:
 
     layout: "long" (a row a timepoint), "wide" (a row a case) or "file" (a file a case, a row a
     timepoint). id, time, label: names of columns.
+    labels, label_pattern: of several files, the table with a label a file, or a regular expression whose
+    one group is the label in a file's name.
     """
 
     layout: str | None = None
     id: str | None = None
     time: str | None = None
     label: str | None = None
+    labels: str | None = None
+    label_pattern: str | None = None
+
+    @staticmethod
+    def of(table: Mapping[str, str]) -> TableOptions:
+        """The options in what a run or a model file noted of its table; what is unknown is left out."""
+        return TableOptions(**{field.name: table.get(field.name) for field in fields(TableOptions)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +117,15 @@ def resolve_roles(
         channels=tuple(groups),
         columns=tuple(tuple(columns) for columns in groups.values()),
     )
+
+
+def layout_of_files(head: TableHead, options: TableOptions) -> Layout:
+    """The layout of many files of which this is the first: each one case if nothing else is said, and
+    it has neither an id column nor columns CHANNEL_TIMEPOINT.
+    """
+    named = _named(head, options)
+    alone = named.id is None and not _numbered(head, {named.time, named.label})
+    return "file" if options.layout is None and alone else _layout(head, options, named)
 
 
 def _named(head: TableHead, options: TableOptions) -> TableOptions:

@@ -4,10 +4,13 @@ A SOURCE is a path, or the name of a registered data set where no such path exis
 
     NAME                    a set of datasets.yaml or of the user's own registry; those embedded in aeon
                             are there without network, others of the archives are fetched into the cache
-    folder, .zip            with NAME_TRAIN.ts and NAME_TEST.ts
+    folder, .zip            with NAME_TRAIN.ts and NAME_TEST.ts, or the same in another form
+    folder                  of files, its sub-folders train and test the splits if they are there (folders.py)
+    'FOLDER/*.csv'          the files that the pattern fits, as one
     X_TRAIN.ts, X_TRAIN.csv "train" is the file, "test" the file X_TEST beside it
     X_TEST.ts, X_TEST.csv   "test" is the file; it is refused for "train"
-    any other .ts or .csv   the file is the data for either split (`LoadedSplit.undivided` says so)
+    .npz                    with both splits or one
+    any other file          the file is the data for either split (`LoadedSplit.undivided` says so)
 """
 
 from __future__ import annotations
@@ -18,10 +21,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from tsattn.data.archives import Member, pair_in
+from tsattn.data.archives import Member, has_pair, inner_pair, pair_in
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
-from tsattn.data.csvtext import listed, read_head
+from tsattn.data.csvtext import listed
+from tsattn.data.facts import check_facts
+from tsattn.data.folders import FileSet, first_of, folder_files, glob_files, is_glob, read_set, split_folder
+from tsattn.data.formats import (
+    SERIES,
+    channels_in,
+    holds_splits,
+    is_read,
+    is_series,
+    parse_series,
+    unknown_form,
+)
+from tsattn.data.heads import ending, open_head
 from tsattn.data.named import embedded_folder as embedded_folder
 from tsattn.data.named import fetched_folder, looks_like_a_path
 from tsattn.data.own_sets import own_options, own_set, own_test, own_train
@@ -64,15 +79,17 @@ def load_split(source: str, split: Split, options: TableOptions, registry: Path 
     elif path.exists():
         _say_if_also_a_name(source)
         loaded = _from_path(path, split, options)
+    elif is_glob(source):
+        loaded = _from_files(glob_files(source), options)
     elif looks_like_a_path(source):
         raise InputError(f"{source}: no such file or folder.")
     else:
         entry = find_entry(source, registry)
         loaded = _from_registry(entry, split)
-        _check_facts(loaded, entry, split)
+        check_facts(loaded.collection, loaded.origin, entry, split)
     collection = loaded.collection
     if collection.labels is None:
-        raise _no_labels(loaded.origin, path if path.suffix.lower() == ".csv" else None)
+        raise _no_labels(loaded.origin, path)
     if split == "train" and len(found := sorted(set(collection.labels))) < 2:
         raise InputError(
             f"{loaded.origin}: every case has the label {found[0]!r}. Training needs at least two classes."
@@ -81,23 +98,21 @@ def load_split(source: str, split: Split, options: TableOptions, registry: Path 
 
 
 def load_file(path: Path, options: TableOptions) -> LoadedSplit:
-    """All cases of one .csv or .ts file, whatever split it is called; labels as far as it has them.
+    """All cases of one file, whatever split it is called; labels as far as it has them.
 
-    InputError if it is not there, is of another form or cannot be read.
+    InputError if it is not there, is of no known form or cannot be read.
     """
-    if path.suffix.lower() == ".csv":
-        return _table(path, options)
-    if path.suffix.lower() == ".ts":
-        return _series(Member(path))
-    raise _unknown_form(path)
+    if not is_read(path):
+        raise unknown_form(path)
+    return _series(Member(path)) if is_series(path) else _table(path, options)
 
 
 def _from_registry(entry: DatasetEntry, split: Split) -> LoadedSplit:
     folder = embedded_folder(entry.name)
     if folder is not None:
-        loaded = _from_pair(folder, split)
+        loaded = _from_pair(folder, split, TableOptions())
         return replace(loaded, origin=f"{entry.name}_{split.upper()}.ts (embedded in aeon)")
-    return _from_pair(fetched_folder(entry), split)
+    return _from_pair(fetched_folder(entry), split, TableOptions())
 
 
 def _from_own_set(entry: DatasetEntry, split: Split, typed: TableOptions) -> LoadedSplit:
@@ -112,44 +127,74 @@ def _from_own_set(entry: DatasetEntry, split: Split, typed: TableOptions) -> Loa
 def _whole(path: Path, split: Split, options: TableOptions) -> LoadedSplit:
     """A file whatever split its name tells; of a folder or zip the split."""
     if path.is_dir() or path.suffix.lower() == ".zip":
-        return _from_pair(path, split)
+        return _from_place(path, split, options)
     return load_file(path, options)
 
 
 def _test_beside(train: Path, test: Path, options: TableOptions) -> LoadedSplit:
-    if train.suffix.lower() == test.suffix.lower() == ".csv":
+    if all(path.is_file() and is_read(path) and not is_series(path) for path in (train, test)):
         return _table_beside(train, test, options)
     return _whole(test, "test", options)
 
 
 def _from_path(path: Path, split: Split, options: TableOptions) -> LoadedSplit:
-    suffix = path.suffix.lower()
-    if path.is_dir() or suffix == ".zip":
+    if path.is_dir() or path.suffix.lower() == ".zip":
+        return _from_place(path, split, options)
+    if not is_read(path):
+        raise unknown_form(path)
+    if holds_splits(path):
         _say_unused(options, path)
-        return _from_pair(path, split)
-    if suffix not in (".csv", ".ts"):
-        raise _unknown_form(path)
+        return _series(Member(path), split)
     file = _file_of(path, split)
-    undivided = _SPLIT_NAME.fullmatch(path.stem) is None
-    if suffix == ".csv":
+    if not is_series(path):
         loaded = _table(file, options) if file == path else _table_beside(path, file, options)
     else:
         _say_unused(options, path)
         loaded = _series(Member(file))
         if file != path:
             _check_channels(Member(path), loaded)
-    return replace(loaded, undivided=undivided)
+    return replace(loaded, undivided=_SPLIT_NAME.fullmatch(_stem(path.name)) is None)
+
+
+def _from_place(place: Path, split: Split, options: TableOptions) -> LoadedSplit:
+    """A folder or zip: a pair of files, or a folder of files."""
+    if not place.is_dir() or has_pair(place) or inner_pair(place) is not None:
+        return _from_pair(place, split, options)
+    part = split_folder(place, split)
+    files = folder_files(part or place, options)
+    if files is None:
+        return _from_pair(place, split, options)  # which says what is missing
+    if part is None or split == "train":
+        return replace(_from_files(files, options), name=place.resolve().name, undivided=part is None)
+    channels = None
+    if (trained := folder_files(split_folder(place, "train") or place, options)) is not None:
+        options, channels = first_of(trained, options)
+    loaded = _from_files(files, options, channels)
+    return replace(loaded, name=place.resolve().name, undivided=False)
+
+
+def _from_files(
+    files: FileSet, options: TableOptions, channels: tuple[str, ...] | None = None
+) -> LoadedSplit:
+    read = read_set(files, options, channels)
+    return LoadedSplit(
+        collection=read.collection,
+        name=files.root.resolve().name,
+        origin=f"{files.place} ({len(files.files)} files)",
+        table=read.table,
+        undivided=True,
+    )
 
 
 def _file_of(path: Path, split: Split) -> Path:
     """The file that holds `split` where the user typed `path`."""
-    match = _SPLIT_NAME.fullmatch(path.stem)
+    match = _SPLIT_NAME.fullmatch(_stem(path.name))
     if match is None or match[2].lower() == split:
         return path
     if split == "train":
         raise InputError(f"{path} is the test split by its name. To train, type its TRAIN file.")
     word = "TEST" if match[2].isupper() else "test"
-    sibling = path.with_name(f"{match[1]}_{word}{path.suffix}")
+    sibling = path.with_name(f"{match[1]}_{word}{path.name[len(_stem(path.name)) :]}")
     if not sibling.is_file():
         raise InputError(
             f"{path} is the training split by its name, and {sibling} is not there. Type the test file."
@@ -157,21 +202,26 @@ def _file_of(path: Path, split: Split) -> Path:
     return sibling
 
 
-def _from_pair(place: Path, split: Split) -> LoadedSplit:
+def _from_pair(place: Path, split: Split, options: TableOptions) -> LoadedSplit:
     pair = pair_in(place)
     wanted = pair.train if split == "train" else pair.test
     if wanted is None:
-        raise InputError(f"{place} holds no {pair.name}_{split.upper()}.ts, only the other split.")
+        raise InputError(f"{place} holds no {pair.missing(split)}, only the other split.")
+    if wanted.inside is not None and ending(Path(wanted.name)) not in SERIES:
+        raise InputError(f"{place}: tables are not read inside a zip. Unpack it and type the folder.")
+    if wanted.inside is None and not is_series(wanted.place):
+        if split == "test" and pair.train is not None:
+            return _table_beside(pair.train.place, wanted.place, options)
+        return _table(wanted.place, options)
+    _say_unused(options, place)
     loaded = _series(wanted)
     if split == "test" and pair.train is not None:
         _check_channels(pair.train, loaded)
     return loaded
 
 
-def _series(member: Member) -> LoadedSplit:
-    from tsattn.data.ts import parse_ts
-
-    collection = parse_ts(member.read(), member.where)
+def _series(member: Member, split: Split | None = None) -> LoadedSplit:
+    collection = parse_series(member, split)
     return LoadedSplit(collection=collection, name=_set_name(member.name), origin=member.where)
 
 
@@ -196,21 +246,19 @@ def _table_beside(train: Path, test: Path, options: TableOptions) -> LoadedSplit
 
 
 def _set_name(file: str) -> str:
-    stem = Path(file).stem
+    stem = _stem(file)
     match = _SPLIT_NAME.fullmatch(stem)
     return match[1] if match else stem
 
 
-def _check_channels(train: Member, test: LoadedSplit) -> None:
-    """Refuses a test split with another number of channels than TRAIN's first case."""
-    from tsattn.data.ts_cases import read_cases
-    from tsattn.data.ts_header import read_header, text_lines
+def _stem(file: str) -> str:
+    """The name of a file without its ending, that of a compression too."""
+    return file[: len(file) - len(ending(Path(file)))]
 
-    data = train.read().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    header = read_header(data, train.where)
-    _, end, _ = next(text_lines(data, header.end, header.lines + 1), (0, len(data), b""))
-    channels = read_cases(data[:end], header, train.where)[0].series.count(b":") + 1
-    if channels != len(test.collection.channels):
+
+def _check_channels(train: Member, test: LoadedSplit) -> None:
+    """Refuses a test split with another number of channels than TRAIN."""
+    if (channels := channels_in(train)) != len(test.collection.channels):
         raise _channels_differ(test.origin, len(test.collection.channels), train.where, channels)
 
 
@@ -220,28 +268,17 @@ def _channels_differ(test: str, found: int, train: str, expected: int) -> InputE
     )
 
 
-def _check_facts(loaded: LoadedSplit, entry: DatasetEntry, split: Split) -> None:
-    """Holds what was read against what the registry knows of the set."""
-    cases = loaded.collection
-    expected = {
-        "cases": (len(cases), entry.train if split == "train" else entry.test),
-        "channels": (len(cases.channels), entry.channels),
-        "classes": (len(cases.classes), entry.classes),
-    }
-    for what, (found, known) in expected.items():
-        if known is not None and found != known:
-            raise InputError(
-                f"{loaded.origin}: {found} {what} where the registry has {known} for {entry.name}. "
-                "The file is not whole or not this set: get it again from the archive."
-            )
-
-
-def _no_labels(origin: str, table: Path | None) -> InputError:
-    if table is None:
+def _no_labels(origin: str, path: Path) -> InputError:
+    if path.is_dir() or is_glob(str(path)):
         return InputError(
-            f"{origin}: its cases have no labels (@classLabel false), so there is no class to learn."
+            f"{origin}: nothing says the labels. Put the files of each class into a sub-folder of its own, "
+            "or type --labels TABLE (columns file and label), --label-pattern 'REGEX with one group', or "
+            "--label COLUMN."
         )
-    columns = listed(name for name in read_head(table).names if name)
+    if not path.is_file() or not is_read(path) or is_series(path):
+        why = " (@classLabel false)" if path.suffix.lower() == ".ts" else ""
+        return InputError(f"{origin}: its cases have no labels{why}, so there is no class to learn.")
+    columns = listed(name for name in open_head(path).names if name)
     return InputError(f"{origin}: no column holds the labels. Type --label COLUMN, one of: {columns}.")
 
 
@@ -255,14 +292,8 @@ def _say_if_also_a_name(source: str) -> None:
 
 
 def _say_unused(options: TableOptions, path: Path) -> None:
-    used = [f"--{name} {value}" for name, value in vars(options).items() if value is not None]
+    used = [
+        f"--{name.replace('_', '-')} {value}" for name, value in vars(options).items() if value is not None
+    ]
     if used:
         logger.warning("%s is no table: %s is not used.", path, ", ".join(used))
-
-
-def _unknown_form(path: Path) -> InputError:
-    form = f"the form {path.suffix!r}" if path.suffix else "a file without an ending"
-    return InputError(
-        f"{path}: {form} is not known. Type a .csv file, a .ts file, "
-        "or a folder or zip with NAME_TRAIN.ts and NAME_TEST.ts."
-    )

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tsattn.data.classes import sorted_classes as sorted_classes
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions, TableRoles, resolve_roles
 from tsattn.data.heads import open_head
@@ -72,18 +73,6 @@ def _begin(
     if (remark := head.remark()) is not None:
         logger.warning("%s: %s.", path, remark)
     return head, resolve_roles(head, options, channels)
-
-
-def sorted_classes(labels: Iterable[str]) -> tuple[str, ...]:
-    """The distinct labels: in order of number if all are numbers, else of text."""
-    distinct = set(labels)
-    try:
-        numbers = {label: float(label) for label in distinct}
-    except ValueError:
-        return tuple(sorted(distinct))
-    if not all(np.isfinite(number) for number in numbers.values()):
-        return tuple(sorted(distinct))
-    return tuple(sorted(distinct, key=lambda label: (numbers[label], label)))
 
 
 def _whole_wide(head: TableHead, roles: TableRoles) -> Collection:
