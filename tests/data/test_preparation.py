@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
-from tsattn.data.preparation import Preparation, cut_windows, parse_preparation, prepare_cases, resample
+from tsattn.data.preparation import (
+    Preparation,
+    cut_windows,
+    mean_by_recording,
+    parse_preparation,
+    prepare_cases,
+    resample,
+)
 from tsattn.data.sources import load_split
 from tsattn.errors import InputError
 
@@ -107,3 +114,9 @@ def test_refusals(word: str) -> None:
         InputError, match="--stride 3 says how far windows are apart: type --window LENGTH too"
     ):
         parse_preparation(None, None, 3, recordings([1]))
+
+
+def test_means_by_recording() -> None:
+    probabilities = np.array([[0.2, 0.8], [0.4, 0.6], [1.0, 0.0]], np.float32)
+    means = mean_by_recording(probabilities, np.array([1, 1, 0]), 2)
+    np.testing.assert_allclose(means, [[1.0, 0.0], [0.3, 0.7]], rtol=1e-6)

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tsattn.cli.options import AsJson, BatchSize, Device, IdColumn, LabelColumn, Layout, Registry, TimeColumn
+from tsattn.cli.options import (
+    AsJson,
+    BatchSize,
+    Device,
+    IdColumn,
+    LabelColumn,
+    LabelPattern,
+    LabelsFile,
+    Layout,
+    PerWhat,
+    Registry,
+    TimeColumn,
+)
 
 if TYPE_CHECKING:
     from tsattn.card import ModelCard
@@ -33,12 +46,15 @@ def evaluate(
     split: Annotated[
         Literal["test", "train"], typer.Option("--split", help="Which part of SOURCE to judge on.")
     ] = "test",
+    per: PerWhat = "recording",
     batch_size: BatchSize = 64,
     device: Device = "auto",
     layout: Layout = None,
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
+    labels_file: LabelsFile = None,
+    label_pattern: LabelPattern = None,
     registry: Registry = None,
     as_json: AsJson = False,
 ) -> None:
@@ -58,12 +74,19 @@ def evaluate(
     predictor = open_predictor(model, device)
     card = predictor.card
     place = source if source is not None else card.source
-    typed = TableOptions(layout=layout, id=id_column, time=time_column, label=label_column)
+    typed = TableOptions(
+        layout=layout,
+        id=id_column,
+        time=time_column,
+        label=label_column,
+        labels=None if labels_file is None else str(labels_file),
+        label_pattern=label_pattern,
+    )
     fetch_visibly(place, registry)
     with console.working(f"reading {place}"):
         part = load_split(place, split, _roles(place, typed, card), registry)
     with console.working(f"judging {len(part.collection)} cases"):
-        report = judge(predictor, part.collection, batch_size, majority=card.majority or None)
+        report = judge(predictor, part.collection, batch_size, majority=card.majority or None, per=per)
     if trained_on(card, place, split, part):
         console.remark(f"{part.origin}: the model was trained on these cases; it may do worse on new ones.")
     elif place == card.source:
@@ -108,14 +131,11 @@ def _document(report: Report, model: str, predictor: Predictor, part: LoadedSpli
 def _roles(place: str, typed: TableOptions, card: ModelCard) -> TableOptions:
     """The columns as typed, completed by those of training as far as this data has them."""
     from tsattn.data.columns import TableOptions
+    from tsattn.data.heads import is_table
     from tsattn.inference.pipeline import roles_of
 
     if place == card.source:
-        return TableOptions(
-            layout=typed.layout or card.table.get("layout"),
-            id=typed.id or card.table.get("id"),
-            time=typed.time or card.table.get("time"),
-            label=typed.label or card.table.get("label"),
-        )
+        said = {name: value for name, value in vars(typed).items() if value is not None}
+        return replace(TableOptions.of(card.table), **said)
     path = Path(place)
-    return roles_of(path, typed, card) if card.table and path.is_file() and path.suffix == ".csv" else typed
+    return roles_of(path, typed, card) if card.table and path.is_file() and is_table(path) else typed

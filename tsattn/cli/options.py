@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import typer
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
-LayoutName = Literal["long", "wide"]
+LayoutName = Literal["long", "wide", "file"]
 
 _TABLE = "Tables"
 
@@ -46,11 +46,32 @@ LabelColumn = Annotated[
         show_default=False,
     ),
 ]
+LabelsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        metavar="TABLE",
+        help="Labels of a folder of files: a table with columns file and label.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
+LabelPattern = Annotated[
+    str | None,
+    typer.Option(
+        "--label-pattern",
+        metavar="REGEX",
+        help="Its one group is the label in a file's name.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
 Layout = Annotated[
     LayoutName | None,
     typer.Option(
         "--layout",
-        help="long: one row a timepoint. wide: one row a case. Told from the header if not given.",
+        help="long: a row a timepoint. wide: a row a case. file: a file a case, a row a timepoint. "
+        "Told from the header if not given.",
         rich_help_panel=_TABLE,
         show_default=False,
     ),
@@ -68,6 +89,10 @@ BatchSize = Annotated[int, typer.Option("--batch-size", min=1, metavar="N", help
 Device = Annotated[
     DeviceName,
     typer.Option("--device", help="Where to compute; auto takes the fastest that is really there."),
+]
+PerWhat = Annotated[
+    Literal["recording", "window"],
+    typer.Option("--per", help="Of a model trained on windows: answer a recording or each window."),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")

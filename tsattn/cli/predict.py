@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tsattn.cli import interrupts
-from tsattn.cli.options import AsJson, BatchSize, Device, IdColumn, LabelColumn, Layout, TimeColumn
+from tsattn.cli.options import AsJson, BatchSize, Device, IdColumn, LabelColumn, Layout, PerWhat, TimeColumn
 
 if TYPE_CHECKING:
     from tsattn.inference.pipeline import PredictSummary
@@ -29,6 +29,7 @@ def predict(
         typer.Option("--output", "-o", metavar="OUT.csv", help="CSV to write.", show_default=False),
     ],
     proba: Annotated[bool, typer.Option("--proba", help="Also write one column a class.")] = False,
+    per: PerWhat = "recording",
     batch_size: BatchSize = 64,
     device: Device = "auto",
     threads: Annotated[
@@ -63,7 +64,7 @@ def predict(
     options = TableOptions(layout=layout, id=id_column, time=time_column, label=label_column)
     with _counting() as progress:
         summary = predict_files(
-            predictor, files, output, options, batch_size=batch_size, proba=proba, progress=progress
+            predictor, files, output, options, batch_size=batch_size, proba=proba, per=per, progress=progress
         )
     if as_json:
         console.show_json(_document(summary, model, files))

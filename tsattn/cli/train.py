@@ -4,202 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from tsattn.cli.options import AsJson, Device, IdColumn, LabelColumn, Layout, Registry, TimeColumn
+from tsattn.cli.options import (
+    AsJson,
+    Device,
+    IdColumn,
+    LabelColumn,
+    LabelPattern,
+    LabelsFile,
+    Layout,
+    Registry,
+    TimeColumn,
+)
+from tsattn.cli.train_options import (
+    Attention,
+    Epochs,
+    HeadCount,
+    Layers,
+    LearningRate,
+    Out,
+    Preset,
+    Resample,
+    Seed,
+    Source,
+    Stride,
+    Threads,
+    TimeOrdered,
+    Tokens,
+    TrainingBatch,
+    Validation,
+    ValidationFile,
+    Width,
+    Window,
+)
 
 if TYPE_CHECKING:
     from tsattn.training.loop import Epoch
     from tsattn.training.workflow import Prepared, Trained
 
-_MODEL, _TRAINING, _CUTTING = "Model", "Training", "Recordings"
-
 
 def train(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="Data set, CSV or .ts file, or folder or zip of NAME_TRAIN.ts and NAME_TEST.ts.",
-            show_default=False,
-        ),
-    ],
-    attention: Annotated[
-        str | None,
-        typer.Option(
-            "--attention",
-            metavar="SPEC",
-            help="E.g. softmax, linear, bn, sh, bn+sh; `tsattn attention list` shows all. Default: bn+sh.",
-            rich_help_panel=_MODEL,
-            show_default=False,
-        ),
-    ] = None,
-    tokens: Annotated[
-        str | None,
-        typer.Option(
-            "--tokens",
-            metavar="WORD",
-            help="linear, patch:P[,stride], conv or multiscale. Default: the preset's.",
-            rich_help_panel=_MODEL,
-            show_default=False,
-        ),
-    ] = None,
-    width: Annotated[
-        int | None,
-        typer.Option(
-            "--width", min=1, metavar="D", help="Of a token.", rich_help_panel=_MODEL, show_default=False
-        ),
-    ] = None,
-    heads: Annotated[
-        int | None,
-        typer.Option(
-            "--heads",
-            min=1,
-            metavar="H",
-            help="Heads of each attention.",
-            rich_help_panel=_MODEL,
-            show_default=False,
-        ),
-    ] = None,
-    layers: Annotated[
-        int | None,
-        typer.Option(
-            "--layers",
-            min=1,
-            metavar="N",
-            help="Blocks of the stack.",
-            rich_help_panel=_MODEL,
-            show_default=False,
-        ),
-    ] = None,
-    preset: Annotated[
-        str, typer.Option("--preset", metavar="NAME", help="Named recipe.", rich_help_panel=_TRAINING)
-    ] = "base",
-    epochs: Annotated[
-        int | None,
-        typer.Option(
-            "--epochs",
-            min=1,
-            metavar="N",
-            help="Default: 60, more for small sets and fewer for large ones.",
-            rich_help_panel=_TRAINING,
-            show_default=False,
-        ),
-    ] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(
-            "--batch-size",
-            min=1,
-            metavar="N",
-            help="Default: 16, 32 from 1,000 cases on, 64 from 4,000.",
-            rich_help_panel=_TRAINING,
-            show_default=False,
-        ),
-    ] = None,
-    learning_rate: Annotated[
-        float | None,
-        typer.Option(
-            "--lr",
-            min=0.0,
-            metavar="X",
-            help="Highest learning rate. Default: the preset's.",
-            rich_help_panel=_TRAINING,
-            show_default=False,
-        ),
-    ] = None,
-    validation: Annotated[
-        float | None,
-        typer.Option(
-            "--validation",
-            min=0.0,
-            max=0.9,
-            metavar="SHARE",
-            help="Share of TRAIN held out to choose the epoch. Default: 0.2 where TRAIN can spare it.",
-            rich_help_panel=_TRAINING,
-            show_default=False,
-        ),
-    ] = None,
-    time_ordered: Annotated[
-        bool,
-        typer.Option(
-            "--time-ordered",
-            help="Hold out the last of TRAIN instead of a stratified part.",
-            rich_help_panel=_TRAINING,
-        ),
-    ] = False,
-    validation_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--val-file",
-            metavar="FILE",
-            help="Hold out the cases of this file and train on all of SOURCE.",
-            rich_help_panel=_TRAINING,
-            show_default=False,
-        ),
-    ] = None,
-    resample: Annotated[
-        str | None,
-        typer.Option(
-            "--resample",
-            metavar="N|mean-length",
-            help="Bring every recording to one length.",
-            rich_help_panel=_CUTTING,
-            show_default=False,
-        ),
-    ] = None,
-    window: Annotated[
-        int | None,
-        typer.Option(
-            "--window",
-            min=1,
-            metavar="LENGTH",
-            help="Cut recordings into windows of that many timepoints.",
-            rich_help_panel=_CUTTING,
-            show_default=False,
-        ),
-    ] = None,
-    stride: Annotated[
-        int | None,
-        typer.Option(
-            "--stride",
-            min=1,
-            metavar="S",
-            help="Timepoints between the starts of two windows. Default: half a window.",
-            rich_help_panel=_CUTTING,
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            "--seed",
-            min=0,
-            metavar="N",
-            help="Of weights, order and held-out cases.",
-            rich_help_panel=_TRAINING,
-        ),
-    ] = 0,
+    source: Source,
+    attention: Attention = None,
+    tokens: Tokens = None,
+    width: Width = None,
+    heads: HeadCount = None,
+    layers: Layers = None,
+    preset: Preset = "base",
+    epochs: Epochs = None,
+    batch_size: TrainingBatch = None,
+    learning_rate: LearningRate = None,
+    validation: Validation = None,
+    time_ordered: TimeOrdered = False,
+    validation_file: ValidationFile = None,
+    resample: Resample = None,
+    window: Window = None,
+    stride: Stride = None,
+    seed: Seed = 0,
     device: Device = "auto",
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            "--threads", min=1, metavar="N", help="CPU threads; all cores if not given.", show_default=False
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Run folder. Default: runs/NAME-SPEC-seedN.", show_default=False
-        ),
-    ] = None,
+    threads: Threads = None,
+    out: Out = None,
     layout: Layout = None,
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
+    labels_file: LabelsFile = None,
+    label_pattern: LabelPattern = None,
     registry: Registry = None,
     as_json: AsJson = False,
 ) -> None:
@@ -231,7 +102,14 @@ def train(
         device=device,
         threads=threads,
         out=out,
-        table=TableOptions(layout=layout, id=id_column, time=time_column, label=label_column),
+        table=TableOptions(
+            layout=layout,
+            id=id_column,
+            time=time_column,
+            label=label_column,
+            labels=None if labels_file is None else str(labels_file),
+            label_pattern=label_pattern,
+        ),
         registry=registry,
     )
     if as_json:

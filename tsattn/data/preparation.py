@@ -93,6 +93,16 @@ def prepare_cases(
     return cut_windows(recordings, how.window, how.stride, timepoint_labels)
 
 
+def mean_by_recording(
+    probabilities: NDArray[np.float32], recording: NDArray[np.int64], recordings: int
+) -> NDArray[np.float32]:
+    """(recordings, classes) means of the cases' (cases, classes); every recording has a case."""
+    summed = np.zeros((recordings, probabilities.shape[1]))
+    np.add.at(summed, recording, probabilities)
+    cases = np.bincount(recording, minlength=recordings)
+    return (summed / cases[:, None]).astype(np.float32)
+
+
 def resample(recordings: Collection, points: int) -> Collection:
     """Every recording at `points` places spread evenly from its first timepoint to its last.
 

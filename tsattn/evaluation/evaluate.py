@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tsattn.card import ModelCard
 from tsattn.data.collection import Collection
+from tsattn.data.preparation import Preparation, mean_by_recording, prepare_cases
 from tsattn.errors import InputError
 from tsattn.evaluation.metrics import Report, report
 from tsattn.inference.predictor import Predictor
@@ -18,10 +20,17 @@ _log = logging.getLogger(__name__)
 
 
 def evaluate(
-    predictor: Predictor, collection: Collection, batch_size: int = 64, *, majority: str | None = None
+    predictor: Predictor,
+    collection: Collection,
+    batch_size: int = 64,
+    *,
+    majority: str | None = None,
+    per: Literal["recording", "window"] = "recording",
 ) -> Report:
     """Judges `predictor` on every case of `collection`.
 
+    per: where the model was trained on windows, a case is a recording (the mean of its windows) or
+    a window of it.
     majority: the most frequent class of the training cases, where known (see `report`).
     InputError if the cases have no labels, labels the model does not know, or another number of
     channels than the model.
@@ -30,10 +39,14 @@ def evaluate(
         raise InputError(
             "The cases have no labels to judge by. Name the column that holds them with --label."
         )
-    matched = match_channels(collection, predictor.card)
-    return report(
-        predict_all(predictor, matched, batch_size), collection.labels, predictor.card.classes, majority
-    )
+    how = Preparation.from_dict(predictor.card.preparation)
+    cut = prepare_cases(match_channels(collection, predictor.card), how)
+    probabilities, labels = predict_all(predictor, cut.cases, batch_size), cut.cases.labels
+    if per == "recording":
+        probabilities = mean_by_recording(probabilities, cut.recording, len(collection))
+        labels = collection.labels
+    assert labels is not None
+    return report(probabilities, labels, predictor.card.classes, majority)
 
 
 def predict_all(predictor: Predictor, collection: Collection, batch_size: int = 64) -> NDArray[np.float32]:

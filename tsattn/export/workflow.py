@@ -61,8 +61,7 @@ def export_onnx(run_path: Path, output: Path | None, data: str | None) -> Export
 def _series(run: Run, data: str | None) -> Collection:
     """What is compared: the run's own training cases, or those of another source of the same channels."""
     if data is None:
-        roles = {role: run.config.table.get(role) for role in ("layout", "id", "time", "label")}
-        return load_split(run.config.source, "train", TableOptions(**roles)).collection
+        return load_split(run.config.source, "train", TableOptions.of(run.config.table)).collection
     series = load_split(data, "train", TableOptions()).collection
     if len(series.channels) != len(run.card.channels):
         raise InputError(

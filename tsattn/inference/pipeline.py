@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from tsattn.card import ModelCard
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
+from tsattn.data.preparation import Preparation, mean_by_recording, prepare_cases
 from tsattn.data.tables import stream_table
 from tsattn.data.ts import read_ts
 from tsattn.errors import InputError
@@ -23,6 +25,7 @@ from tsattn.inference.output import PredictionRows, whole_file, writing
 from tsattn.inference.predictor import Predictor
 
 HEADER_LIMIT = 1 << 22
+Per = Literal["recording", "window"]
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,13 @@ def predict_files(
     *,
     batch_size: int,
     proba: bool,
+    per: Per = "recording",
     progress: Callable[[int], None] | None = None,
 ) -> PredictSummary:
     """Classifies every case of `files`, in their order, into the CSV `output`.
 
     options: column roles; what is None is taken from the model's card where the file has it.
+    per: where the model was trained on windows, a row a recording (the mean of its windows) or a window.
     proba: one column `probability_CLASS` a class beside id, label and confidence.
     progress: called with the cases written so far.
     The output appears when everything is done; on any error or interrupt there is none.
@@ -62,25 +67,45 @@ def predict_files(
     began = time.perf_counter()
     callers: int = getattr(predictor, "callers", 1)
     done = 0
+    # A recording may hold any number of windows, so fewer recordings are read at once.
+    at_once = batch_size if predictor.card.preparation.get("window") is None else -(-batch_size // 16)
 
-    def infer(block: Collection) -> NDArray[np.float32]:
-        return predictor.probabilities(block.values)
+    def infer(block: Collection) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+        return _answers(predictor, block, batch_size, per)
 
     with (
         whole_file(output) as file,
-        closing(read_ahead(_blocks(files, options, predictor.card, batch_size), callers + 1)) as blocks,
+        closing(read_ahead(_blocks(files, options, predictor.card, at_once), callers + 1)) as blocks,
         closing(in_order(infer, blocks, callers)) as results,
     ):
         rows = PredictionRows(file, predictor.card.classes, proba)
-        for block, probabilities in results:
+        for _, (ids, probabilities) in results:
             with writing(output):
-                rows.write(block.ids, probabilities)
-            done += len(block)
+                rows.write(ids, probabilities)
+            done += len(ids)
             if progress is not None:
                 progress(done)
         if done == 0:
             raise InputError(f"{', '.join(map(str, files))}: no case to predict.")
     return PredictSummary(done, time.perf_counter() - began, predictor.provider, output)
+
+
+def _answers(
+    predictor: Predictor, block: Collection, batch_size: int, per: Per
+) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+    """Ids and probabilities of what a row is written for."""
+    how = Preparation.from_dict(predictor.card.preparation)
+    if not how:
+        return block.ids, predictor.probabilities(block.values)
+    cut = prepare_cases(block, how)
+    windows = [
+        predictor.probabilities(np.ascontiguousarray(cut.cases.values[start : start + batch_size]))
+        for start in range(0, len(cut.cases), batch_size)
+    ]
+    probabilities = np.concatenate(windows)
+    if per == "window":
+        return cut.cases.ids, probabilities
+    return block.ids, mean_by_recording(probabilities, cut.recording, len(block))
 
 
 def _check_places(files: Sequence[Path], output: Path) -> None:
