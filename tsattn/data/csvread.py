@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from tsattn.data.csvdialect import NULLS
@@ -52,5 +51,7 @@ def csv_batches(head: Head, numbers: list[int], strings: list[int]) -> Iterator[
 
 def with_decimal_points(batch: Any) -> Any:
     """The batch with every comma in its last column, the time, made a point."""
+    import pyarrow.compute as pc
+
     *rest, time = batch.columns
     return pa.record_batch([*rest, pc.replace_substring(time, ",", ".")], names=batch.schema.names)

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tsattn.data.arrowcalls import call, cast
 from tsattn.data.columns import TableRoles
 from tsattn.data.rows import Rows, TableHead, as_arrow, as_numpy
 from tsattn.data.times import TimeReader
@@ -208,5 +208,5 @@ class _LongReader:
 
 def _changes(cells: Any) -> NDArray[np.bool_]:
     """(rows − 1,): True where a cell differs from the one above it."""
-    changed = pc.cast(pc.not_equal(cells[1:], cells[:-1]), pa.uint8())
+    changed = cast(call("not_equal", cells[1:], cells[:-1]), pa.uint8())
     return as_numpy(changed).astype(bool)

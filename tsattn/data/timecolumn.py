@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tsattn.data.arrowcalls import call, cast
 from tsattn.data.csvdialect import is_number
 from tsattn.data.describe import Sampling, sampling
 from tsattn.data.times import TimeReader
@@ -35,7 +35,7 @@ def read_sampling(head: TableHead, roles: TableRoles) -> Sampling | None:
     cells = pa.chunked_array(times).combine_chunks()
     numbers = TimeReader(head, roles.time).read(cells, 0)
     unit = _NANOSECONDS if (seconds := _are_stamps(cells)) else 1.0
-    changes = np.from_dlpack(pc.cast(pc.not_equal(names[1:], names[:-1]), pa.uint8()))
+    changes = np.from_dlpack(cast(call("not_equal", names[1:], names[:-1]), pa.uint8()))
     cases = np.concatenate([np.zeros(1, np.int64), np.cumsum(changes, dtype=np.int64)])
     # From the first time on: nanoseconds since 1970 do not fit a float64.
     return sampling((numbers - numbers[0]) * unit, cases, seconds=seconds)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tsattn.data.arrowcalls import call, cast
 from tsattn.data.rows import TableHead, as_numpy
 from tsattn.errors import InputError
 
@@ -49,11 +49,11 @@ class TimeReader:
         """None if a cell is neither number nor timestamp."""
         if not pa.types.is_string(cells.type):
             return self._typed(cells)
-        cells = pc.utf8_trim_whitespace(cells)
+        cells = call("utf8_trim_whitespace", cells)
         for kinds in (self._kinds,) if self._kinds else (_NUMBERS, _STAMPS):
             for kind in kinds:
                 try:
-                    times = pc.cast(cells, kind)
+                    times = cast(cells, kind)
                 except pa.ArrowInvalid:
                     continue
                 numbers = as_numpy(times.view(pa.int64()) if kinds == _STAMPS else times)

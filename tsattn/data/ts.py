@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tsattn.data.arrowcalls import call, cast
 from tsattn.data.collection import Collection
 from tsattn.data.ts_cases import Case, check_channels, read_cases
 from tsattn.data.ts_header import Header, decoded, quoted, read_header
@@ -189,9 +189,9 @@ def _numbers(text: bytes, stops: NDArray[np.int64]) -> NDArray[np.float32] | Non
         pa.py_buffer(np.packbits(~absent, bitorder="little")) if some_absent else None,
     )
     if b" " in text or b"\t" in text:
-        strings = pc.ascii_trim_whitespace(strings)
+        strings = call("ascii_trim_whitespace", strings)
     try:
-        numbers = pc.cast(strings, pa.float64())
+        numbers = cast(strings, pa.float64())
     except pa.ArrowInvalid:
         return None
     # Arrow's own to_numpy imports pandas, which takes longer than to read most files.

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tsattn.data.arrowcalls import cast
 from tsattn.data.atomic import whole_file
 from tsattn.data.collection import Collection
 from tsattn.errors import InputError
@@ -66,7 +66,7 @@ def _header(collection: Collection, lengths: NDArray[np.int64], name: str) -> It
 
 def _series(case: NDArray[np.float32]) -> str:
     """The channels of a case, (channels, length), joined by ':' and their values by ','."""
-    cells = pc.cast(pa.array(case.ravel()), pa.string()).to_pylist()
+    cells = cast(pa.array(case.ravel()), pa.string()).to_pylist()
     length = case.shape[1]
     rows = (",".join(cells[start : start + length]) for start in range(0, len(cells), length))
     return ":".join(rows).replace("nan", "?")
