@@ -170,7 +170,7 @@ def test_npz_keeps_the_order_of_classes_and_those_without_a_case(tmp_path: Path)
 def test_what_a_format_has_no_place_for_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     cases = collection([[[1]], [[2]]], labels=("b", "a"), ids=("u", "v"), channels=("x",))
     write_file(cases, tmp_path / "t.ts", layout=None, name="n")
-    assert "no place for ids and names of channels" in caplog.text
+    assert f"{tmp_path / 't.ts'}: a .ts file has no place for ids and names of channels" in caplog.text
     caplog.clear()
     write_file(replace(cases, classes=("b", "a")), tmp_path / "t.csv", layout=None, name="n")
     assert "no place for the order of the classes" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shlex
 import shutil
@@ -302,6 +303,33 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
         done = inspect("t.csv", f"--{flag}", "lable", cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
         assert f"no column 'lable' (--{flag})" in done.stderr
+
+
+def test_one_file_with_both_splits_packed_tables_and_folders(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    train, test = generator.normal(size=(6, 1, 5)), generator.normal(size=(4, 1, 5))
+    test[2] = train[4]
+    labels = np.array(list("ababab"))
+    np.savez(tmp_path / "both.npz", X_train=train, y_train=labels, X_test=test, y_test=labels[:4])
+    write(tmp_path / "t.csv", "id,time,x,y,label", long_rows())
+    (tmp_path / "p_train.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
+    shutil.copy(tmp_path / "p_train.csv.gz", tmp_path / "p_test.csv.gz")
+    for kind in ("walk", "run"):
+        (tmp_path / "folder" / kind).mkdir(parents=True)
+        for i in range(3):
+            write(
+                tmp_path / "folder" / kind / f"{kind}{i}.csv", "x,y", generator.normal(size=(4, 2)).tolist()
+            )
+    done = inspect("both.npz", "p_train.csv.gz", "folder", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    both, packed, folder = json.loads(done.stdout)["files"]
+    assert (both["part"], both["test"]["cases"], both["cases_in_both"]) == ("train", 4, [["4", "2"]])
+    assert both["readings"][0]["command"] == "tsattn train both.npz"
+    assert (packed["test"]["cases"], len(packed["cases_in_both"])) == (6, 6)
+    assert packed["readings"][0]["roles"] == LONG
+    assert (folder["part"], folder["readings"][0]["classes"]) == ("all", {"run": 3, "walk": 3})
+    assert folder["readings"][0]["command"] == "tsattn train folder"
+    assert "each file is taken for one case" in folder["readings"][0]["remarks"][0]
 
 
 def test_sparklines() -> None:

@@ -155,6 +155,8 @@ def _roles(reading: Reading) -> str:
     roles = reading.roles
     if roles is None:
         return "series with their labels; no columns to choose"
+    if roles["layout"] == "file":
+        return "files of one case each, a row a timepoint"
     words = [f"{roles['layout']} table, a row a {'timepoint' if roles['layout'] == 'long' else 'case'}"]
     words += [f"{role} {name!r}" for role, name in roles.items() if role != "layout"]
     if roles["layout"] == "long" and "time" not in roles:

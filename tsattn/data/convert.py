@@ -66,15 +66,18 @@ def write_file(collection: Collection, path: Path, *, layout: Layout | None, nam
         _refuse_for_table(collection, path, layout)
     with whole_file(path) as partial:
         try:
-            if table:
-                _TABLES[suffix, layout](collection, partial)
-            elif suffix == ".ts":
-                write_ts(collection, partial, name)
-            else:
-                write_npz(collection, partial)
+            with hushed() as said:
+                if table:
+                    _TABLES[suffix, layout](collection, partial)
+                elif suffix == ".ts":
+                    write_ts(collection, partial, name)
+                else:
+                    write_npz(collection, partial)
         except InputError as error:
             raise InputError(str(error).replace(str(partial), str(path))) from None
         _prove(collection, partial, path, TableOptions(layout=layout) if table else TableOptions())
+    for remark in said:
+        logger.warning("%s", remark.replace(str(partial), str(path)))
     if table and collection.labels is not None:
         _say_of_classes(collection, path)
 

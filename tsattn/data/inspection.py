@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tsattn.data.columns import TableOptions
 from tsattn.data.describe import Facts, Sampling, describe, shared_cases
-from tsattn.data.heads import is_table, open_head
+from tsattn.data.formats import is_read, is_series
+from tsattn.data.heads import open_head
 from tsattn.data.parts import Part, hushed, is_file, load_parts, part_of_file, sibling_test
 from tsattn.data.readings import readings, train_command
 from tsattn.data.sources import LoadedSplit, load_split
@@ -52,7 +53,7 @@ class Inspection:
 def inspect(source: str, options: TableOptions, registry: Path | None = None) -> Inspection:
     """Looks at SOURCE; registry as for `load_split`. InputError if it cannot be read in any way."""
     path = Path(source).expanduser()
-    if not (is_file(source, registry) and is_table(path)):
+    if not (is_file(source, registry) and is_read(path)) or is_series(path):
         return _inspect_whole(source, options, registry)
     part = part_of_file(path)
     head = open_head(path)

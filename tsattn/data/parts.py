@@ -1,6 +1,6 @@
 """All that a SOURCE holds, split by split, for the commands that describe and convert it.
 
-A file is what is in it, whatever it is called; a name, a folder or a zip has a training and a test split.
+A file is what is in it, whatever it is called; a name, a folder or a zip may have two splits.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from tsattn.data.columns import TableOptions
+from tsattn.data.formats import holds_splits
+from tsattn.data.heads import ending
 from tsattn.data.own_sets import own_set
 from tsattn.data.sources import LoadedSplit, load_file, load_split
 from tsattn.errors import InputError
@@ -25,14 +27,16 @@ _SPLIT_NAME = re.compile(r"(.*)_(TRAIN|TEST)", re.IGNORECASE)
 
 
 def is_file(source: str, registry: Path | None = None) -> bool:
-    """Whether SOURCE is one file of cases: not a name, a folder or a zip."""
+    """Whether SOURCE is one file with one split's cases: no name, folder or zip, no .npz with both."""
     path = Path(source).expanduser()
-    return path.is_file() and path.suffix.lower() != ".zip" and own_set(source, registry) is None
+    if not path.is_file() or path.suffix.lower() == ".zip" or own_set(source, registry) is not None:
+        return False
+    return not holds_splits(path)
 
 
 def part_of_file(path: Path) -> Part:
     """Which split a file is by its name."""
-    match = _SPLIT_NAME.fullmatch(path.stem)
+    match = _SPLIT_NAME.fullmatch(_stem(path))
     if match is None:
         return "all"
     return "train" if match[2].lower() == "train" else "test"
@@ -65,11 +69,16 @@ def load_parts(source: str, options: TableOptions, registry: Path | None = None)
 
 def sibling_test(path: Path) -> Path | None:
     """NAME_TEST beside the file NAME_TRAIN; None if `path` is no such file or it is not there."""
-    match = _SPLIT_NAME.fullmatch(path.stem)
+    match = _SPLIT_NAME.fullmatch(_stem(path))
     if match is None or match[2].lower() == "test":
         return None
-    sibling = path.with_name(f"{match[1]}_{'TEST' if match[2].isupper() else 'test'}{path.suffix}")
+    sibling = path.with_name(f"{match[1]}_{'TEST' if match[2].isupper() else 'test'}{ending(path)}")
     return sibling if sibling.is_file() else None
+
+
+def _stem(path: Path) -> str:
+    """The file's name without its ending, and without both of .csv.gz."""
+    return path.name[: len(path.name) - len(ending(path))]
 
 
 @contextmanager

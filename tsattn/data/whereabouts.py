@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tsattn.data.folders import glob_files, is_glob
 from tsattn.data.named import embedded_folder, looks_like_a_path
 from tsattn.data.own_sets import own_set, own_train
 from tsattn.data.registry import DatasetEntry, find_entry
@@ -37,6 +38,10 @@ def locate(source: str, registry: Path | None = None) -> Place:
     path = Path(source).expanduser()
     if path.exists():
         return Place(name=path.name if path.is_file() else path.resolve().name, path=path, bytes=_size(path))
+    if is_glob(source):
+        files = glob_files(source)
+        size = sum(file.stat().st_size for file in files.files)
+        return Place(name=source, path=files.root, bytes=size)
     if looks_like_a_path(source):
         raise InputError(f"{source}: no such file or folder.")
     entry = find_entry(source, registry)
