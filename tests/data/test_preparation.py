@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -55,7 +57,7 @@ def test_windows_end_flush_and_short_recordings_are_one() -> None:
 def test_a_window_takes_the_label_that_covers_most_of_it() -> None:
     series = recordings([0, 1, 2, 3, 4, 5], [6, 7, 8])
     codes: NDArray[np.int32] = np.array([[0, 0, 1, 1, 1, -1], [-1, -1, -1, 0, 0, 0]], np.int32)
-    cut = cut_windows(series, length=3, stride=1, timepoint_labels=codes)
+    cut = cut_windows(replace(series, timepoint_labels=codes), length=3, stride=1)
     assert dict(zip(cut.cases.ids, cut.cases.labels or (), strict=True)) == {
         "r0@0": "a",
         "r0@1": "b",

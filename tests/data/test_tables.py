@@ -209,3 +209,43 @@ def test_another_number_of_channels_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         next(stream_table(path, NONE, channels=("x", "y", "z")))
     assert str(caught.value) == f"{path}: 2 channels (a, b), the model expects 3 (x, y, z)."
+
+
+def test_groups_are_read_in_either_layout(tmp_path: Path) -> None:
+    long = tmp_path / "long.csv"
+    long.write_text("id,subject,x,label\na,s1,1,u\na,s1,2,u\nb,s2,3,v\nb,s2,4,v\nc,s1,5,v\nc,s1,6,v\n")
+    wide = tmp_path / "wide.csv"
+    wide.write_text("id,subject,x_0,x_1,label\na,7,1,2,u\nb,8,3,4,v\n")
+    cases, roles = read_table(long, TableOptions(group="subject"))
+    assert cases.groups == ("s1", "s2", "s1")
+    assert cases.channels == ("x",)
+    assert roles.as_dict()["group"] == "subject"
+    assert read_table(wide, TableOptions(group="subject"))[0].groups == ("7", "8")
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ("a,s1,1\na,s2,2\nb,s1,3\n", "changes from 's1' to 's2' within case 'a'"),
+        ("a,s1,1\na,s1,2\nb,,3\nb,,4\n", "is empty in case 'b'"),
+    ],
+)
+def test_a_case_belongs_to_one_group(rows: str, says: str, tmp_path: Path) -> None:
+    table = tmp_path / "long.csv"
+    table.write_text("id,subject,x\n" + rows)
+    with pytest.raises(InputError) as error:
+        read_table(table, TableOptions(group="subject", layout="long"))
+    assert f"long.csv: column 'subject' {says}. A case belongs to one group." in str(error.value)
+
+
+def test_labels_of_timepoints(tmp_path: Path) -> None:
+    table = tmp_path / "log.csv"
+    table.write_text("id,time,x,state\nm,2,3,run\nm,0,1,idle\nm,1,2,run\nm,3,4,\nn,0,5,idle\nn,1,6,idle\n")
+    options = TableOptions(label="state", label_of="timepoint")
+    cases, _ = read_table(table, options)
+    assert (cases.classes, cases.labels) == (("idle", "run"), None)
+    assert cases.timepoint_labels is not None
+    assert cases.timepoint_labels.tolist() == [[0, 1, 1, -1], [0, 0, -1, -1]]
+    np.testing.assert_array_equal(cases.values[:, 0], [[1, 2, 3, 4], [5, 6, np.nan, np.nan]])
+    with pytest.raises(InputError, match="the label changes from 'run' to 'idle' within a case"):
+        read_table(table, TableOptions(label="state"))

@@ -71,3 +71,25 @@ def test_judged_per_recording_and_per_window(place: Path) -> None:
     assert whole["cases"] == 20
     assert windows["cases"] == len(rows(place / "windows.csv"))
     assert whole["accuracy"] > 0.9
+
+
+def test_a_log_whose_label_changes(tmp_path: Path) -> None:
+    """An hour of a machine that runs and idles: windows learn it, and each window is answered."""
+    generator = np.random.default_rng(0)
+    lines = ["machine,second,load,state"]
+    for machine in ("m1", "m2"):
+        for second in range(600):
+            running = second // 100 % 2 == 1
+            lines.append(
+                f"{machine},{second},{5 * running + generator.normal():.3f},{'run' if running else 'idle'}"
+            )
+    (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
+    roles = ["--id", "machine", "--time", "second", "--label", "state"]
+    tsattn(tmp_path, "train", "log.csv", "--window", "20", "--out", "run", *roles, *SMALL)
+    tsattn(tmp_path, "export", "onnx", "run", "-o", "model.onnx")
+    judged = json.loads(tsattn(tmp_path, "eval", "model.onnx", "log.csv", "--per", "window", "--json"))
+    assert judged["cases"] == 2 * 59
+    assert judged["accuracy"] > 0.9
+    tsattn(tmp_path, "predict", "model.onnx", "log.csv", "-o", "states.csv", "--per", "window")
+    answered = {row["id"]: row["label"] for row in rows(tmp_path / "states.csv")}
+    assert (answered["m1@40"], answered["m1@140"]) == ("idle", "run")

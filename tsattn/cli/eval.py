@@ -82,6 +82,8 @@ def evaluate(
         labels=None if labels_file is None else str(labels_file),
         label_pattern=label_pattern,
     )
+    if per == "window" and card.preparation:
+        typed = replace(typed, label_of="timepoint")
     fetch_visibly(place, registry)
     with console.working(f"reading {place}"):
         part = load_split(place, split, _roles(place, typed, card), registry)

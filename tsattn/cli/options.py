@@ -46,6 +46,16 @@ LabelColumn = Annotated[
         show_default=False,
     ),
 ]
+GroupColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        metavar="COLUMN",
+        help="Column that says what may not be torn apart: a subject, a machine.",
+        rich_help_panel=_TABLE,
+        show_default=False,
+    ),
+]
 LabelsFile = Annotated[
     Path | None,
     typer.Option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tsattn.cli.options import (
     AsJson,
     Device,
+    GroupColumn,
     IdColumn,
     LabelColumn,
     LabelPattern,
@@ -69,6 +70,7 @@ def train(
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
+    group_column: GroupColumn = None,
     labels_file: LabelsFile = None,
     label_pattern: LabelPattern = None,
     registry: Registry = None,
@@ -107,6 +109,7 @@ def train(
             id=id_column,
             time=time_column,
             label=label_column,
+            group=group_column,
             labels=None if labels_file is None else str(labels_file),
             label_pattern=label_pattern,
         ),

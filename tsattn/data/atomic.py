@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from tsattn.errors import InputError
+
+_PARTIAL = re.compile(r"\.\d+\.part\..+")
 
 
 @contextlib.contextmanager
@@ -27,3 +30,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def is_partial(path: Path) -> bool:
+    """Whether `path` is a place that `whole_file` gives: a file that is not yet one."""
+    return _PARTIAL.fullmatch(path.name) is not None

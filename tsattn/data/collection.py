@@ -25,6 +25,8 @@ class Collection:
     classes: the distinct labels in the order of the source's declaration, else of first sorting;
         empty where labels are None.
     groups: one string a case that names what it must not be torn from (a subject, a machine), or None.
+    timepoint_labels: (cases, timepoints) places in classes, −1 where there is none, where a label
+        holds for a timepoint and not for its case; None elsewhere.
     """
 
     values: NDArray[np.float32]
@@ -33,6 +35,7 @@ class Collection:
     labels: tuple[str, ...] | None = None
     classes: tuple[str, ...] = ()
     groups: tuple[str, ...] | None = None
+    timepoint_labels: NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
         cases, channels, _ = self.values.shape
@@ -71,6 +74,7 @@ class Collection:
             ids=tuple(self.ids[i] for i in indices),
             labels=chosen(self.labels),
             groups=chosen(self.groups),
+            timepoint_labels=None if self.timepoint_labels is None else self.timepoint_labels[indices],
         )
 
     def fingerprint(self) -> str:

@@ -36,6 +36,8 @@ class TableOptions:
 
     layout: "long" (a row a timepoint), "wide" (a row a case) or "file" (a file a case, a row a
     timepoint). id, time, label: names of columns.
+    group: name of the column that says what cases may not be torn apart (a subject, a machine).
+    label_of: "timepoint" where the label of a long table may change within a case.
     labels, label_pattern: of several files, the table with a label a file, or a regular expression whose
     one group is the label in a file's name.
     """
@@ -44,6 +46,8 @@ class TableOptions:
     id: str | None = None
     time: str | None = None
     label: str | None = None
+    group: str | None = None
+    label_of: str | None = None
     labels: str | None = None
     label_pattern: str | None = None
 
@@ -58,19 +62,20 @@ class TableRoles:
     """What each column of one table is.
 
     channels: names of the channels. columns: for each channel its value columns in order of time;
-    in the long layout one column a channel. id, time, label: names of columns, None if there is none.
+    in the long layout one column a channel. id, time, label, group: names of columns, None if there is none.
     """
 
     layout: Layout
     id: str | None
     time: str | None
     label: str | None
+    group: str | None
     channels: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
 
     def as_dict(self) -> dict[str, str]:
-        """`layout`, `id`, `time` and `label` as far as they are there, for the model card."""
-        roles = {"layout": self.layout, "id": self.id, "time": self.time, "label": self.label}
+        """`layout`, `id`, `time`, `label` and `group` as far as they are there, for the model card."""
+        roles = {role: getattr(self, role) for role in ("layout", "id", "time", "label", "group")}
         return {role: name for role, name in roles.items() if name is not None}
 
 
@@ -100,13 +105,13 @@ def resolve_roles(
                 f"{head.path}: --time {options.time} orders the rows of a case; in the wide layout a row "
                 "is a whole case. Leave out --time or type --layout long."
             )
-        spare = {named.id, named.time, named.label}
+        spare = {named.id, named.time, named.label, named.group}
         if named.time is not None:
             logger.warning("%s: column %r is taken for a time and not used.", head.path, named.time)
             named = replace(named, time=None)
         groups = _wide_groups(head, spare, channels)
     else:
-        groups = _long_groups(head, {named.id, named.time, named.label}, channels)
+        groups = _long_groups(head, {named.id, named.time, named.label, named.group}, channels)
     if channels is not None:
         groups = _as_the_model_has_them(head, groups, channels)
     return TableRoles(
@@ -114,6 +119,7 @@ def resolve_roles(
         id=None if layout == "file" else named.id,
         time=named.time,
         label=named.label,
+        group=named.group,
         channels=tuple(groups),
         columns=tuple(tuple(columns) for columns in groups.values()),
     )
@@ -124,14 +130,15 @@ def layout_of_files(head: TableHead, options: TableOptions) -> Layout:
     it has neither an id column nor columns CHANNEL_TIMEPOINT.
     """
     named = _named(head, options)
-    alone = named.id is None and not _numbered(head, {named.time, named.label})
+    alone = named.id is None and not _numbered(head, {named.time, named.label, named.group})
     return "file" if options.layout is None and alone else _layout(head, options, named)
 
 
 def _named(head: TableHead, options: TableOptions) -> TableOptions:
     """The options, completed by columns whose name says their role."""
     taken: dict[str, str] = {}
-    for role, column in (("id", options.id), ("time", options.time), ("label", options.label)):
+    for role in ("id", "time", "label", "group"):
+        column = getattr(options, role)
         if column is None:
             continue
         if column not in head.names or not column:

@@ -77,20 +77,18 @@ def parse_preparation(
     )
 
 
-def prepare_cases(
-    recordings: Collection, how: Preparation, timepoint_labels: NDArray[np.int32] | None = None
-) -> PreparedCases:
+def prepare_cases(recordings: Collection, how: Preparation) -> PreparedCases:
     """Resamples, then cuts into windows, as far as `how` says.
 
-    timepoint_labels: (recordings, timepoints) places in `recordings.classes`, −1 where a timepoint
-    has none; a window takes the label that covers most of it, and one without any is left out.
+    Where labels hold for timepoints a window takes the one that covers most of it, and a window
+    without any is left out.
     """
     if how.resample is not None:
         recordings = resample(recordings, how.resample)
     if how.window is None or how.stride is None:
         count = len(recordings)
         return PreparedCases(recordings, np.arange(count), np.zeros(count, np.int64))
-    return cut_windows(recordings, how.window, how.stride, timepoint_labels)
+    return cut_windows(recordings, how.window, how.stride)
 
 
 def mean_by_recording(
@@ -120,12 +118,19 @@ def resample(recordings: Collection, points: int) -> Collection:
         series = recordings.values[case]  # (channels, timepoints)
         between = series[:, before] * (1 - share) + series[:, after] * share
         values[case] = np.where(share == 0, series[:, before], between)
-    return replace(recordings, values=values)
+    return replace(recordings, values=values, timepoint_labels=_nearest(recordings, points))
 
 
-def cut_windows(
-    recordings: Collection, length: int, stride: int, timepoint_labels: NDArray[np.int32] | None = None
-) -> PreparedCases:
+def _nearest(recordings: Collection, points: int) -> NDArray[np.int32] | None:
+    """(recordings, points) the label of the timepoint nearest to each place of `resample`."""
+    if recordings.timepoint_labels is None:
+        return None
+    last = np.maximum(recordings.lengths - 1, 0)
+    place = np.rint(last[:, None] * np.linspace(0, 1, points)).astype(np.int64)
+    return np.take_along_axis(recordings.timepoint_labels, place, axis=1)
+
+
+def cut_windows(recordings: Collection, length: int, stride: int) -> PreparedCases:
     """Windows of `length` timepoints every `stride`, and one flush with the end where a rest is left.
 
     A recording shorter than a window is one window, padded. Ids are RECORDING@START, START being the
@@ -147,7 +152,8 @@ def cut_windows(
     values = recordings.values[recording[:, None], :, place].transpose(0, 2, 1)  # (windows, channels, length)
     values = np.where(beyond[:, None, :], np.float32(np.nan), values)
     ids = tuple(f"{recordings.ids[case]}@{first}" for case, first in zip(owner, starts, strict=True))
-    cases = replace(recordings.take(recording), values=values, ids=ids)
+    cases = replace(recordings.take(recording), values=values, ids=ids, timepoint_labels=None)
+    timepoint_labels = recordings.timepoint_labels
     if timepoint_labels is None:
         return PreparedCases(cases, recording, start)
     covering = _most_covering(

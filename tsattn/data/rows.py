@@ -71,7 +71,7 @@ class Rows:
     """Some neighbouring rows of a table.
 
     first: the first row's number in the file, from 0. values: (value columns, rows) float32 in the
-    order of `TableRoles.columns`, NaN where missing. ids, labels: Arrow arrays of strings; times: one
+    order of `TableRoles.columns`, NaN where missing. ids, labels, groups: Arrow arrays of strings; times: one
     of strings, numbers or timestamps; None where the table has no such column.
     """
 
@@ -80,6 +80,7 @@ class Rows:
     ids: Any
     times: Any
     labels: Any
+    groups: Any = None
 
     def __len__(self) -> int:
         return int(self.values.shape[1])
@@ -97,6 +98,7 @@ class Rows:
             ids=cut(self.ids),
             times=cut(self.times),
             labels=cut(self.labels),
+            groups=cut(self.groups),
         )
 
 
@@ -104,7 +106,8 @@ def read_rows(head: TableHead, roles: TableRoles) -> Iterator[Rows]:
     """The rows in their order. InputError for text or infinity in a value column and for malformed rows."""
     position = {name: at for at, name in enumerate(head.names)}
     values = [position[column] for columns in roles.columns for column in columns]
-    texts = {role: position[name] for role, name in (("id", roles.id), ("label", roles.label)) if name}
+    columns = {"id": roles.id, "label": roles.label, "group": roles.group}
+    texts = {role: position[name] for role, name in columns.items() if name}
     time = None if roles.time is None else position[roles.time]
     first = 0
     for batch in head.batches(values, list(texts.values()), time):
@@ -114,7 +117,7 @@ def read_rows(head: TableHead, roles: TableRoles) -> Iterator[Rows]:
         _refuse_infinity(head, first, matrix, values)
         rest = dict(zip(texts, batch.columns[len(values) :], strict=False))
         times = None if time is None else batch.columns[-1]
-        yield Rows(first, matrix, rest.get("id"), times, rest.get("label"))
+        yield Rows(first, matrix, rest.get("id"), times, rest.get("label"), rest.get("group"))
         first += batch.num_rows
 
 

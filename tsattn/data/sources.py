@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from tsattn.data.archives import Member, has_pair, inner_pair, pair_in
+from tsattn.data.cache import Parsed, channels_kept, through_cache
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.csvtext import listed
@@ -88,9 +89,9 @@ def load_split(source: str, split: Split, options: TableOptions, registry: Path 
         loaded = _from_registry(entry, split)
         check_facts(loaded.collection, loaded.origin, entry, split)
     collection = loaded.collection
-    if collection.labels is None:
+    if collection.labels is None and collection.timepoint_labels is None:
         raise _no_labels(loaded.origin, path)
-    if split == "train" and len(found := sorted(set(collection.labels))) < 2:
+    if split == "train" and len(found := sorted(set(collection.labels or collection.classes))) < 2:
         raise InputError(
             f"{loaded.origin}: every case has the label {found[0]!r}. Training needs at least two classes."
         )
@@ -221,28 +222,32 @@ def _from_pair(place: Path, split: Split, options: TableOptions) -> LoadedSplit:
 
 
 def _series(member: Member, split: Split | None = None) -> LoadedSplit:
-    collection = parse_series(member, split)
-    return LoadedSplit(collection=collection, name=_set_name(member.name), origin=member.where)
+    cases, _ = through_cache(member, {"split": split}, lambda: Parsed(parse_series(member, split), {}))
+    return LoadedSplit(collection=cases, name=_set_name(member.name), origin=member.where)
 
 
-def _table(path: Path, options: TableOptions) -> LoadedSplit:
-    collection, roles = read_table(path, options)
+def _table(path: Path, options: TableOptions, channels: tuple[str, ...] | None = None) -> LoadedSplit:
+    def read() -> Parsed:
+        cases, roles = read_table(path, options, channels)
+        return Parsed(cases, roles.as_dict())
+
+    if options.label_of == "timepoint":  # the cache keeps no labels of timepoints
+        parsed = read()
+    else:
+        parsed = through_cache(Member(path), {**vars(options), "channels": channels}, read)
     return LoadedSplit(
-        collection=collection, name=_set_name(path.name), origin=str(path), table=roles.as_dict()
+        collection=parsed.collection, name=_set_name(path.name), origin=str(path), table=parsed.table
     )
 
 
 def _table_beside(train: Path, test: Path, options: TableOptions) -> LoadedSplit:
     """The test table, its columns understood as those of the training table and in their order."""
     trained = table_roles(train, options)
-    options = TableOptions(**trained.as_dict())
+    options = TableOptions(**trained.as_dict(), label_of=options.label_of)
     count = len(table_roles(test, options).channels)
     if count != len(trained.channels):
         raise _channels_differ(str(test), count, str(train), len(trained.channels))
-    collection, roles = read_table(test, options, trained.channels)
-    return LoadedSplit(
-        collection=collection, name=_set_name(test.name), origin=str(test), table=roles.as_dict()
-    )
+    return _table(test, options, trained.channels)
 
 
 def _set_name(file: str) -> str:
@@ -258,7 +263,7 @@ def _stem(file: str) -> str:
 
 def _check_channels(train: Member, test: LoadedSplit) -> None:
     """Refuses a test split with another number of channels than TRAIN."""
-    if (channels := channels_in(train)) != len(test.collection.channels):
+    if (channels := channels_kept(train) or channels_in(train)) != len(test.collection.channels):
         raise _channels_differ(test.origin, len(test.collection.channels), train.where, channels)
 
 
@@ -292,8 +297,7 @@ def _say_if_also_a_name(source: str) -> None:
 
 
 def _say_unused(options: TableOptions, path: Path) -> None:
-    used = [
-        f"--{name.replace('_', '-')} {value}" for name, value in vars(options).items() if value is not None
-    ]
+    said = vars(replace(options, label_of=None)).items()
+    used = [f"--{name.replace('_', '-')} {value}" for name, value in said if value is not None]
     if used:
         logger.warning("%s is no table: %s is not used.", path, ", ".join(used))

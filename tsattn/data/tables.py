@@ -20,6 +20,7 @@ from tsattn.data.columns import TableOptions, TableRoles, resolve_roles
 from tsattn.data.heads import open_head
 from tsattn.data.longcases import Group, groups_of_long_rows
 from tsattn.data.rows import Rows, TableHead, read_rows
+from tsattn.data.rowwords import RowWords
 from tsattn.data.spool import LongSpool, Spool, padded
 from tsattn.errors import InputError
 
@@ -38,11 +39,14 @@ def stream_table(
 ) -> Iterator[Collection]:
     """The cases of a table in its order, up to `cases` at a time, each block as long as its longest.
 
-    channels: names of the channels a model was trained on, which the blocks then have in its order.
-    Labels are there if the table has a label column; a block's classes are its own labels, sorted.
+    channels: names of the channels a model was trained on, which the blocks then have in its order;
+    labels are then not read, whatever they say. Else they are there if the table has a label column,
+    and a block's classes are its own labels, sorted.
     InputError, with file and line, at the first thing that is wrong; earlier blocks have come by then.
     """
     head, roles = _begin(path, options, channels)
+    if channels is not None:
+        roles = replace(roles, label=None, group=None)
     if roles.layout == "wide":
         yield from _wide_blocks(read_rows(head, roles), roles, cases)
     else:
@@ -57,6 +61,8 @@ def read_table(
     InputError as `stream_table`, and for a case whose label is empty.
     """
     head, roles = _begin(path, options, channels)
+    if options.label_of == "timepoint" and roles.layout != "wide" and roles.label is not None:
+        return _whole_changing(head, roles), roles
     read = _whole_wide if roles.layout == "wide" else _whole_long
     cases = read(head, roles)
     if cases.labels is not None and "" in cases.labels:
@@ -89,18 +95,60 @@ def _whole_wide(head: TableHead, roles: TableRoles) -> Collection:
         values[start:stop].reshape(stop - start, piece.shape[0])[:] = piece.T
         start = stop
         del piece
-    return _collection(values, ids, labels, roles)
+    groups = None
+    if roles.group is not None:
+        groups = tuple(word for piece in kept for word in piece.groups.to_pylist())
+    return _collection(values, ids, labels, roles, groups)
 
 
 def _whole_long(head: TableHead, roles: TableRoles) -> Collection:
-    spool = LongSpool(len(roles.channels))
+    groups = None if roles.group is None else RowWords(roles.group)
+    spool = LongSpool(len(roles.channels) + (groups is not None))
     names: list[str] = []
     labels: list[str] = []
-    for group in groups_of_long_rows(head, roles, read_rows(head, roles)):
+    for group in groups_of_long_rows(head, roles, _with_words(read_rows(head, roles), groups=groups)):
         spool.append(group)
         names += group.names
         labels += group.labels or ()
-    return _collection(spool.values(), names, None if roles.label is None else labels, roles)
+    values = spool.values()
+    words = None if groups is None else groups.of_cases(values[:, -1], names, str(head.path))
+    values = values[:, : len(roles.channels)]
+    return _collection(values, names, None if roles.label is None else labels, roles, words)
+
+
+def _whole_changing(head: TableHead, roles: TableRoles) -> Collection:
+    """A long table whose label may change within a case: every timepoint has its own."""
+    assert roles.label is not None
+    labels = RowWords(roles.label)
+    groups = None if roles.group is None else RowWords(roles.group)
+    spool = LongSpool(len(roles.channels) + 1 + (groups is not None))
+    rows = _with_words(read_rows(head, roles), groups=groups, labels=labels)
+    names: list[str] = []
+    for group in groups_of_long_rows(head, replace(roles, label=None), rows):
+        spool.append(group)
+        names += group.names
+    values, count = spool.values(), len(roles.channels)
+    words = None if groups is None else groups.of_cases(values[:, count], names, str(head.path))
+    classes = sorted_classes(tuple(labels.words))
+    place = np.array([classes.index(word) for word in labels.words] + [-1], np.int32)
+    codes = place[np.nan_to_num(values[:, -1], nan=-1).astype(np.int64)]  # (cases, timepoints)
+    cases = _collection(values[:, :count], names, None, roles, words)
+    codes = np.ascontiguousarray(codes[:, : cases.values.shape[2]])
+    return replace(cases, classes=classes, timepoint_labels=codes)
+
+
+def _with_words(
+    batches: Iterable[Rows], *, groups: RowWords | None = None, labels: RowWords | None = None
+) -> Iterator[Rows]:
+    """The rows with these columns as further channels, groups before labels."""
+    for rows in batches:
+        more = [rows.values]
+        if groups is not None:
+            more.append(groups.channel(rows.groups)[None])
+        if labels is not None:
+            more.append(labels.channel(rows.labels)[None])
+            rows = replace(rows, labels=None)  # noqa: PLW2901
+        yield rows if len(more) == 1 else replace(rows, values=np.concatenate(more))
 
 
 def _long_blocks(groups: Iterable[Group], roles: TableRoles, cases: int) -> Iterator[Collection]:
@@ -162,7 +210,11 @@ def _wide_names(pieces: Sequence[Rows], roles: TableRoles) -> tuple[list[str], l
 
 
 def _collection(
-    values: Series, ids: Sequence[str], labels: Sequence[str] | None, roles: TableRoles
+    values: Series,
+    ids: Sequence[str],
+    labels: Sequence[str] | None,
+    roles: TableRoles,
+    groups: tuple[str, ...] | None = None,
 ) -> Collection:
     """Without the timepoints at the end at which no case is observed; at least one stays."""
     seen = np.flatnonzero(~np.isnan(values).all(axis=(0, 1)))
@@ -173,4 +225,5 @@ def _collection(
         channels=roles.channels,
         labels=None if labels is None else tuple(labels),
         classes=sorted_classes(labels or ()),
+        groups=groups,
     )

@@ -35,14 +35,14 @@ def evaluate(
     InputError if the cases have no labels, labels the model does not know, or another number of
     channels than the model.
     """
-    if collection.labels is None:
+    if collection.labels is None and collection.timepoint_labels is None:
         raise InputError(
             "The cases have no labels to judge by. Name the column that holds them with --label."
         )
     how = Preparation.from_dict(predictor.card.preparation)
     cut = prepare_cases(match_channels(collection, predictor.card), how)
     probabilities, labels = predict_all(predictor, cut.cases, batch_size), cut.cases.labels
-    if per == "recording":
+    if per == "recording" and collection.labels is not None:
         probabilities = mean_by_recording(probabilities, cut.recording, len(collection))
         labels = collection.labels
     assert labels is not None

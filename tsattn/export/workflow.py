@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
+from tsattn.data.preparation import Preparation, prepare_cases
 from tsattn.data.sources import load_split
 from tsattn.errors import CheckFailed, InputError
 from tsattn.export.onnx import write_onnx
@@ -60,15 +61,18 @@ def export_onnx(run_path: Path, output: Path | None, data: str | None) -> Export
 
 def _series(run: Run, data: str | None) -> Collection:
     """What is compared: the run's own training cases, or those of another source of the same channels."""
+    how = Preparation.from_dict(run.config.preparation)
+    label_of = None if how.window is None else "timepoint"
     if data is None:
-        return load_split(run.config.source, "train", TableOptions.of(run.config.table)).collection
-    series = load_split(data, "train", TableOptions()).collection
+        options = replace(TableOptions.of(run.config.table), label_of=label_of)
+        return prepare_cases(load_split(run.config.source, "train", options).collection, how).cases
+    series = load_split(data, "train", TableOptions(label_of=label_of)).collection
     if len(series.channels) != len(run.card.channels):
         raise InputError(
             f"{data}: {len(series.channels)} channels, the run was trained on {len(run.card.channels)} "
             f"({', '.join(run.card.channels)})."
         )
-    return series
+    return prepare_cases(series, how).cases
 
 
 def _draft_beside(output: Path) -> Path:

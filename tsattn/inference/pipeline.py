@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -16,15 +15,15 @@ from numpy.typing import NDArray
 from tsattn.card import ModelCard
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
+from tsattn.data.formats import is_series, series_blocks
+from tsattn.data.heads import open_head
 from tsattn.data.preparation import Preparation, mean_by_recording, prepare_cases
 from tsattn.data.tables import stream_table
-from tsattn.data.ts import read_ts
 from tsattn.errors import InputError
 from tsattn.inference.concurrency import in_order, read_ahead
 from tsattn.inference.output import PredictionRows, whole_file, writing
 from tsattn.inference.predictor import Predictor
 
-HEADER_LIMIT = 1 << 22
 Per = Literal["recording", "window"]
 
 
@@ -125,32 +124,10 @@ def _blocks(
     files: Sequence[Path], options: TableOptions, card: ModelCard, cases: int
 ) -> Generator[Collection, None, None]:
     for path in files:
-        if path.suffix.lower() == ".ts":
-            yield from _ts_blocks(path, card, cases)
+        if is_series(path):
+            yield from series_blocks(path, card.channels, cases)
         else:
             yield from stream_table(path, roles_of(path, options, card), channels=card.channels, cases=cases)
-
-
-def _ts_blocks(path: Path, card: ModelCard, cases: int) -> Generator[Collection, None, None]:
-    whole = read_ts(path)
-    if len(whole.channels) != len(card.channels):
-        raise InputError(
-            f"{path}: {len(whole.channels)} channels; the model was trained on {len(card.channels)}: "
-            f"{', '.join(card.channels)}."
-        )
-    for start in range(0, len(whole), cases):
-        yield _cut(whole.take(np.arange(start, min(start + cases, len(whole)))))
-
-
-def _cut(block: Collection) -> Collection:
-    """Without the timepoints at the end at which no case is observed; at least one stays.
-
-    The model's answer does not depend on them, its time does.
-    """
-    longest = int(block.lengths.max()) if block.values.shape[2] else 0
-    if longest == 0:
-        return replace(block, values=np.full((*block.values.shape[:2], 1), np.nan, np.float32))
-    return replace(block, values=np.ascontiguousarray(block.values[:, :, :longest]))
 
 
 def roles_of(path: Path, options: TableOptions, card: ModelCard) -> TableOptions:
@@ -159,8 +136,8 @@ def roles_of(path: Path, options: TableOptions, card: ModelCard) -> TableOptions
     What the user typed stands. The wide layout is never taken over: the header tells it as well, and
     a long file read as wide would give wrong rows without an error.
     """
-    columns = _header(path)
-    typed = {options.id, options.time, options.label}
+    columns = set(open_head(path).names)
+    typed = {options.id, options.time, options.label, options.group}
     known = {
         role: name
         for role, name in card.table.items()
@@ -169,19 +146,13 @@ def roles_of(path: Path, options: TableOptions, card: ModelCard) -> TableOptions
     id_column = options.id or known.get("id")
     alike = card.table.get("layout") == "long" and set(card.channels) <= columns and options.layout != "wide"
     is_long = options.layout == "long" or (alike and id_column is not None)
+    files = card.table.get("layout") == "file" and set(card.channels) <= columns and id_column is None
+    is_case = options.layout == "file" or (options.layout is None and files)
     return TableOptions(
-        layout="long" if is_long else options.layout,
+        layout="long" if is_long else "file" if is_case else options.layout,
         id=id_column,
-        time=options.time or (known.get("time") if is_long else None),
+        time=options.time or (known.get("time") if is_long or is_case else None),
         label=options.label or known.get("label"),
+        group=options.group or known.get("group"),
+        label_of=options.label_of,
     )
-
-
-def _header(path: Path) -> set[str]:
-    """The names in the first line; what is no CSV gives some set, and its reader says what is wrong."""
-    with path.open("rb") as file:
-        line = file.readline(HEADER_LIMIT).decode("utf-8-sig", errors="replace")
-    try:
-        return set(next(csv.reader([line]), []))
-    except csv.Error:
-        return set()

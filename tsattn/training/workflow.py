@@ -8,7 +8,7 @@ import platform
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +97,8 @@ def prepare(
         asked = {**asked, "attention": str(parse(asked["attention"]))}
     if out is not None:
         check_free(out)
+    if cutting.window is not None:
+        table = replace(table, label_of="timepoint")
     loaded = load_split(source, "train", table, registry)
     how = parse_preparation(cutting.resample, cutting.window, cutting.stride, loaded.collection)
     cut = prepare_cases(loaded.collection, how)
