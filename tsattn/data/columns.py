@@ -127,10 +127,11 @@ def resolve_roles(
 
 def layout_of_files(head: TableHead, options: TableOptions) -> Layout:
     """The layout of many files of which this is the first: each one case if nothing else is said, and
-    it has neither an id column nor columns CHANNEL_TIMEPOINT.
+    it has no id column, and a time column or no columns CHANNEL_TIMEPOINT.
     """
     named = _named(head, options)
-    alone = named.id is None and not _numbered(head, {named.time, named.label, named.group})
+    numbered = named.time is None and _numbered(head, {named.label, named.group})
+    alone = named.id is None and not numbered
     return "file" if options.layout is None and alone else _layout(head, options, named)
 
 

@@ -1,7 +1,8 @@
 """Several files as one source: a glob, or a folder of files.
 
 The first file says how all are read: cases by an id column (long), a row a case (wide), or, where there
-is neither an id column nor columns CHANNEL_TIMEPOINT, a file a case. Not covered: files of unlike columns.
+is no id column and there are times or no columns CHANNEL_TIMEPOINT, a file a case. Not covered: files
+of unlike columns.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tsattn.data.archives import Member
 from tsattn.data.classes import sorted_classes
@@ -23,6 +25,7 @@ from tsattn.data.csvtext import listed
 from tsattn.data.filelabels import labels_of_files, name_of
 from tsattn.data.formats import KNOWN, is_read, is_series, parse_series
 from tsattn.data.heads import open_head
+from tsattn.data.remarks import said_once
 from tsattn.data.tables import read_table
 from tsattn.errors import InputError
 
@@ -114,14 +117,18 @@ def read_set(source: FileSet, options: TableOptions, channels: tuple[str, ...] |
     typed = options.labels is not None or options.label_pattern is not None
     chosen = _as_the_first(source, replace(options, label=None) if typed else options)
     parts: list[Collection] = []
+    seen: set[tuple[object, ...]] = set()
     for i, file in enumerate(source.files):
-        part = _read(file, chosen, source)
+        with said_once(seen):
+            part = _read(file, chosen, source)
         if labels is not None and (typed or part.labels is None):
             part = replace(part, labels=(labels[i],) * len(part), classes=(labels[i],))
         _check(part, parts[0] if parts else None, channels, file, source)
         parts.append(part)
     table = {name: value for name, value in vars(chosen).items() if value is not None}
     said = {"label_pattern": options.label_pattern, "labels": options.labels}
+    if options.labels is not None:
+        said["label"] = options.label
     table |= {name: value for name, value in said.items() if value is not None}
     ids = _ids(source, parts, one_case=chosen.layout == "file")
     return ReadSet(collection=_joined(parts, ids), options=chosen, table=table)
@@ -139,16 +146,20 @@ def _as_the_first(source: FileSet, options: TableOptions) -> TableOptions:
             "%s: each file is taken for one case and its rows for timepoints, as there is no id column in "
             "%s. If each row is a case, type --layout wide.", source.place, first.name,
         )  # fmt: skip
+    if layout == "wide" and options.layout is None and options.id is None and len(source.files) > 1:
+        logger.warning(
+            "%s: each row is taken for a case, as the columns of %s are of the form CHANNEL_TIMEPOINT. "
+            "If each file is one case, type --layout file.", source.place, first.name,
+        )  # fmt: skip
     roles = resolve_roles(head, replace(options, layout=layout))
-    return TableOptions(**roles.as_dict())
+    return TableOptions(**roles.as_dict(), label_of=options.label_of)
 
 
 def _read(file: Path, options: TableOptions, source: FileSet) -> Collection:
-    if is_series(file):
-        if is_series(source.files[0]):
-            return parse_series(Member(file))
+    series = is_series(file)
+    if series != is_series(source.files[0]):
         raise InputError(f"{file} and {source.files[0]} are of unlike forms and no one source.")
-    return read_table(file, options)[0]
+    return parse_series(Member(file)) if series else read_table(file, options)[0]
 
 
 def _check(
@@ -189,8 +200,14 @@ def _ids(source: FileSet, parts: Sequence[Collection], *, one_case: bool) -> lis
 def _joined(parts: list[Collection], ids: list[str]) -> Collection:
     """One Collection; `parts` is emptied on the way, so that memory does not double."""
     labels = None if parts[0].labels is None else tuple(x for part in parts for x in part.labels or ())
+    groups = None
+    if all(part.groups is not None for part in parts):
+        groups = tuple(x for part in parts for x in part.groups or ())
     orders = {part.classes for part in parts}
-    classes = orders.pop() if len(orders) == 1 else sorted_classes(labels or ())
+    changed = parts[0].timepoint_labels is not None
+    found = (name for part in parts for name in part.classes) if changed else labels or ()
+    classes = orders.pop() if len(orders) == 1 else sorted_classes(found)
+    changing = _changing(parts, classes) if changed else None
     longest = max(part.values.shape[2] for part in parts)
     channels = parts[0].channels
     values = np.empty((len(ids), len(channels), longest), np.float32)
@@ -201,4 +218,17 @@ def _joined(parts: list[Collection], ids: list[str]) -> Collection:
         values[start:stop, :, : part.values.shape[2]] = part.values
         values[start:stop, :, part.values.shape[2] :] = np.nan
         start = stop
-    return Collection(values, tuple(ids), channels, labels, classes)
+    return Collection(values, tuple(ids), channels, labels, classes, groups, changing)
+
+
+def _changing(parts: list[Collection], classes: tuple[str, ...]) -> NDArray[np.int32]:
+    """(cases, longest) the timepoints' labels of all files as places in `classes`, −1 for none."""
+    longest = max(part.values.shape[2] for part in parts)
+    codes = np.full((sum(map(len, parts)), longest), -1, np.int32)
+    start = 0
+    for part in parts:
+        assert part.timepoint_labels is not None
+        places = np.array([*(classes.index(name) for name in part.classes), -1], np.int32)
+        codes[start : start + len(part), : part.timepoint_labels.shape[1]] = places[part.timepoint_labels]
+        start += len(part)
+    return codes
