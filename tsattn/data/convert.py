@@ -76,6 +76,8 @@ def write_file(collection: Collection, path: Path, *, layout: Layout | None, nam
         except InputError as error:
             raise InputError(str(error).replace(str(partial), str(path))) from None
         _prove(collection, partial, path, TableOptions(layout=layout) if table else TableOptions())
+    if collection.groups is not None:
+        logger.warning("%s: the groups of the cases are not written.", path)
     for remark in said:
         logger.warning("%s", remark.replace(str(partial), str(path)))
     if table and collection.labels is not None:

@@ -8,12 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from tsattn.errors import InputError
-
-# Safe both; the one on libyaml is ten times as fast.
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +104,12 @@ def parse_registry(text: str, file: Path, shown: str) -> dict[str, DatasetEntry]
 
     shown: how messages call the file. InputError with shown:LINE for the first thing that does not fit.
     """
+    import yaml  # 20 ms, and who types a file mostly has no registry
+
+    # Safe both; the one on libyaml is ten times as fast.
+    safe_loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        loader = _LOADER(text)
+        loader = safe_loader(text)
         root = loader.get_single_node()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -138,6 +137,8 @@ def parse_registry(text: str, file: Path, shown: str) -> dict[str, DatasetEntry]
 
 def _pairs(node: Any, loader: Any, shown: str, whose: str, expected: str) -> Iterator[tuple[str, int, Any]]:
     """(key, line, value node) of a mapping."""
+    import yaml
+
     if not isinstance(node, yaml.MappingNode):
         found = "a list" if isinstance(node, yaml.SequenceNode) else f"{loader.construct_object(node)!r}"
         raise InputError(f"{shown}:{node.start_mark.line + 1}: {whose} is {found}; expected {expected}.")
@@ -151,6 +152,8 @@ def _pairs(node: Any, loader: Any, shown: str, whose: str, expected: str) -> Ite
 
 def _built(loader: Any, node: Any, where: str) -> Any:
     """The value of a node: plain data only."""
+    import yaml
+
     try:
         return loader.construct_object(node, deep=True)
     except (yaml.YAMLError, ValueError, TypeError) as error:
