@@ -55,8 +55,8 @@ def separator_of(line: str) -> str | None:
 
 def has_header(line: str) -> bool:
     """Whether the first line of a .tsv file names columns, so that it is a table."""
-    separator = separator_of(line)
-    first, *rest = [cell.strip().strip('"') for cell in line.split(separator)]
+    cells = [cell.strip().strip('"') for cell in line.split(separator_of(line))]
+    first, rest = (cells or [""])[0], cells[1:]
     if not all(is_number(cell) or is_missing(cell) for cell in rest):
         return True
     counted = [str(i) for i in range(len(rest))]

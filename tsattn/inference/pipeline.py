@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tsattn.card import ModelCard
 from tsattn.data.collection import Collection
-from tsattn.data.columns import TableOptions
+from tsattn.data.columns import TableOptions, layout_of_files
 from tsattn.data.formats import is_series, series_blocks
 from tsattn.data.heads import open_head
 from tsattn.data.preparation import Preparation, mean_by_recording, prepare_cases
@@ -136,7 +136,8 @@ def roles_of(path: Path, options: TableOptions, card: ModelCard) -> TableOptions
     What the user typed stands. The wide layout is never taken over: the header tells it as well, and
     a long file read as wide would give wrong rows without an error.
     """
-    columns = set(open_head(path).names)
+    head = open_head(path)
+    columns = set(head.names)
     typed = {options.id, options.time, options.label, options.group}
     known = {
         role: name
@@ -147,7 +148,7 @@ def roles_of(path: Path, options: TableOptions, card: ModelCard) -> TableOptions
     alike = card.table.get("layout") == "long" and set(card.channels) <= columns and options.layout != "wide"
     is_long = options.layout == "long" or (alike and id_column is not None)
     files = card.table.get("layout") == "file" and set(card.channels) <= columns and id_column is None
-    is_case = options.layout == "file" or (options.layout is None and files)
+    is_case = options.layout == "file" or (files and layout_of_files(head, options) == "file")
     return TableOptions(
         layout="long" if is_long else "file" if is_case else options.layout,
         id=id_column,
