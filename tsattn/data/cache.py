@@ -1,6 +1,7 @@
 """Files that were read once: their cases as memory-mapped arrays, found by the content of the file.
 
     parsed/KEY/values.npy   the values, of which memory takes only what is touched
+    parsed/KEY/timepoints.npy   labels of timepoints, where there are any
     parsed/KEY/about.json   ids, labels, classes, channels, groups, roles of columns, and what was remarked
     parsed/index/….json     what a file's content is, so that it need not be hashed while it stays untouched
 
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tsattn import __version__
 from tsattn.data.archives import Member
@@ -38,7 +40,7 @@ LEAST_BYTES = 1 << 20
 MOST_BYTES = 8 << 30
 """What all that is kept may take; beyond it the least recently used goes."""
 _ARRAYS = (".npz", ".npy")
-_VALUES, _ABOUT, _NOTES = "values.npy", "about.json", "index"
+_VALUES, _TIMEPOINTS, _ABOUT, _NOTES = "values.npy", "timepoints.npy", "about.json", "index"
 _PLACE = "\0"  # stands for the file in remarks: the same content may lie elsewhere next time
 _DEAD_AFTER = 24 * 3600  # seconds in which any draft is finished
 _BROKEN = (OSError, ValueError, LookupError, TypeError, AssertionError, EOFError)
@@ -114,9 +116,10 @@ def _load(entry: Path) -> tuple[Parsed, list[tuple[str, int, str]]] | None:
     try:
         checksum, _, text = (entry / _ABOUT).read_text(encoding="utf-8").partition("\n")
         about = json.loads(text)
-        if checksum != hash_of(text) or about["state"] != state_of(entry / _VALUES):
+        if checksum != hash_of(text):
             raise ValueError("changed since it was written")
-        values = np.load(entry / _VALUES, mmap_mode="c", allow_pickle=False).view(np.ndarray)
+        arrays = {name: _mapped(entry / name, state) for name, state in about["arrays"].items()}
+        values = arrays[_VALUES]
         ids, codes, classes = about["ids"], about["labels"], about["classes"]
         collection = Collection(
             values=values,
@@ -125,6 +128,7 @@ def _load(entry: Path) -> tuple[Parsed, list[tuple[str, int, str]]] | None:
             labels=None if codes is None else tuple(map(classes.__getitem__, codes)),
             classes=tuple(classes),
             groups=None if about["groups"] is None else tuple(about["groups"]),
+            timepoint_labels=arrays.get(_TIMEPOINTS),
         )
         remarks = [(str(name), int(level), str(said)) for name, level, said in about["remarks"]]
     except FileNotFoundError:
@@ -137,23 +141,31 @@ def _load(entry: Path) -> tuple[Parsed, list[tuple[str, int, str]]] | None:
     return Parsed(collection, about["table"]), remarks
 
 
+def _mapped(file: Path, state: list[int]) -> NDArray[Any]:
+    """The array in the file, copy-on-write. ValueError if the file is not as it was written."""
+    if state_of(file) != state:
+        raise ValueError(f"{file.name} changed since it was written")
+    return np.load(file, mmap_mode="c", allow_pickle=False).view(np.ndarray)
+
+
 def _store(entry: Path, parsed: Parsed, remarks: list[tuple[str, int, str]]) -> None:
     import shutil
 
     cases = parsed.collection
+    arrays = {_VALUES: cases.values, _TIMEPOINTS: cases.timepoint_labels}
+    size = sum(array.nbytes for array in arrays.values() if array is not None)
     with unimportant(entry):
         entry.parent.mkdir(parents=True, exist_ok=True)
-        if cases.values.nbytes > min(MOST_BYTES, shutil.disk_usage(entry.parent).free // 2):
+        if size > min(MOST_BYTES, shutil.disk_usage(entry.parent).free // 2):
             return
         with appearing(entry) as draft:
             draft.mkdir()
-            with (draft / _VALUES).open("wb") as file:
-                np.save(file, cases.values, allow_pickle=False)
-                file.flush()
-                os.fsync(file.fileno())  # a loss of power could leave zeros for numbers
+            states = {
+                name: _saved(array, draft / name) for name, array in arrays.items() if array is not None
+            }
             place = {label: code for code, label in enumerate(cases.classes)}
             about = {
-                "state": state_of(draft / _VALUES),
+                "arrays": states,
                 "ids": None if cases.ids == tuple(map(str, range(len(cases)))) else cases.ids,
                 "channels": cases.channels,
                 "labels": None if cases.labels is None else [place[label] for label in cases.labels],
@@ -165,6 +177,14 @@ def _store(entry: Path, parsed: Parsed, remarks: list[tuple[str, int, str]]) -> 
             text = json.dumps(about, separators=(",", ":"))
             (draft / _ABOUT).write_text(f"{hash_of(text)}\n{text}", encoding="utf-8", newline="\n")
         _tidy(entry)
+
+
+def _saved(array: NDArray[Any], path: Path) -> list[int]:
+    with path.open("wb") as file:
+        np.save(file, array, allow_pickle=False)
+        file.flush()
+        os.fsync(file.fileno())  # a loss of power could leave zeros for numbers
+    return state_of(path)
 
 
 def _tidy(fresh: Path) -> None:

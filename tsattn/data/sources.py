@@ -231,13 +231,8 @@ def _table(path: Path, options: TableOptions, channels: tuple[str, ...] | None =
         cases, roles = read_table(path, options, channels)
         return Parsed(cases, roles.as_dict())
 
-    if options.label_of == "timepoint":  # the cache keeps no labels of timepoints
-        parsed = read()
-    else:
-        parsed = through_cache(Member(path), {**vars(options), "channels": channels}, read)
-    return LoadedSplit(
-        collection=parsed.collection, name=_set_name(path.name), origin=str(path), table=parsed.table
-    )
+    cases, table = through_cache(Member(path), {**vars(options), "channels": channels}, read)
+    return LoadedSplit(collection=cases, name=_set_name(path.name), origin=str(path), table=table)
 
 
 def _table_beside(train: Path, test: Path, options: TableOptions) -> LoadedSplit:
