@@ -31,7 +31,12 @@ def is_refused(spec: str) -> bool:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "spec" in metafunc.fixturenames:
+    own = {
+        name
+        for mark in metafunc.definition.iter_markers("parametrize")
+        for name in str(mark.args[0]).split(",")
+    }
+    if "spec" in metafunc.fixturenames and "spec" not in own:
         metafunc.parametrize("spec", [spec for spec in spelled(3) if not is_refused(spec)])
     if "refused" in metafunc.fixturenames:
         metafunc.parametrize("refused", [spec for spec in spelled(3) if is_refused(spec)])

@@ -175,9 +175,8 @@ def test_equals_its_formula(spec: str) -> None:
             rule = WRAPPERS[name][1](rule, mechanism, head)
         seen = observed[0].numpy()
         expected = rule(q[0, head].numpy(), k[0, head].numpy(), v[0, head].numpy(), seen, 1)
-        # bn and linear take their sums in float32 whatever comes in.
         np.testing.assert_allclose(
-            found[head][seen], expected[seen], rtol=0, atol=2e-5, err_msg=f"head {head}"
+            found[head][seen], expected[seen], rtol=0, atol=1e-10, err_msg=f"head {head}"
         )
 
 

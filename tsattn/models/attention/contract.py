@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 
@@ -38,6 +39,11 @@ class Mechanism(nn.Module):
     def forward(self, q: Tensor, k: Tensor, v: Tensor, observed: Tensor | None) -> Tensor:
         """(B, H, L, D) from q (B, H, L, D), k and v (B, H, S, D), observed (B, S) or None."""
         raise TypeError(f"{type(self).__name__} has no forward")
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """The tensor itself, or in float32 where its type is narrower: sums over time lose too much in 16 bits."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
 BuildInner = Callable[[Heads], Mechanism]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tsattn.models.attention.contract import Heads, Mechanism
+from tsattn.models.attention.contract import Heads, Mechanism, at_least_float32
 from tsattn.models.attention.registry import core
 
 # Below this a denominator of linear attention counts as zero; far under any sum of real features.
@@ -48,10 +48,10 @@ class Linear(Mechanism):
         super().__init__()
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, observed: Tensor | None) -> Tensor:
-        features_q, features_k = F.elu(q.float()) + 1, F.elu(k.float()) + 1
+        features_q, features_k = F.elu(at_least_float32(q)) + 1, F.elu(at_least_float32(k)) + 1
         if observed is not None:
             features_k = features_k * observed[:, None, :, None]
-        summed = features_k.transpose(2, 3) @ v.float()  # (B, H, D, D)
+        summed = features_k.transpose(2, 3) @ at_least_float32(v)  # (B, H, D, D)
         normaliser = features_q @ features_k.sum(2).unsqueeze(3)  # (B, H, L, 1)
         return ((features_q @ summed) / normaliser.clamp(min=SMALLEST_NORMALISER)).to(v.dtype)
 
@@ -75,7 +75,7 @@ class Flow(Mechanism):
         super().__init__()
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, observed: Tensor | None) -> Tensor:
-        sources, sinks = k.float().sigmoid(), q.float().sigmoid()
+        sources, sinks = at_least_float32(k).sigmoid(), at_least_float32(q).sigmoid()
         seen = torch.ones_like(sources[:, :, :, :1], dtype=torch.bool)  # (B, H, S, 1)
         if observed is not None:
             seen = seen & observed[:, None, :, None]
@@ -88,5 +88,5 @@ class Flow(Mechanism):
 
         keys = seen.sum(2, keepdim=True)
         competition = keys * outgoing_kept.masked_fill(~seen, float("-inf")).softmax(2)
-        mixed = (sinks / incoming) @ (sources.transpose(2, 3) @ (competition * v.float()))
+        mixed = (sinks / incoming) @ (sources.transpose(2, 3) @ (competition * at_least_float32(v)))
         return (mixed * incoming_kept.sigmoid()).to(v.dtype)

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from tsattn.models.attention.contract import BuildInner, Heads, Mechanism
+from tsattn.models.attention.contract import BuildInner, Heads, Mechanism, at_least_float32
 from tsattn.models.attention.registry import wrapper
 
 VARIANCE_FLOOR = 1e-5
@@ -104,11 +104,11 @@ class Twice(Mechanism):
 
 def _moments(k: Tensor, observed: Tensor | None) -> tuple[Tensor, Tensor]:
     """Mean and biased variance of the observed keys over time, both (B, H, 1, D) float32."""
-    k = k.float()
+    k = at_least_float32(k)
     if observed is None:
         variance, mean = torch.var_mean(k, dim=2, correction=0, keepdim=True)
         return mean, variance
-    seen = observed[:, None, :, None].float()
+    seen = observed[:, None, :, None].to(k.dtype)
     count = seen.sum(2, keepdim=True)
     mean = (k * seen).sum(2, keepdim=True) / count
     return mean, ((k - mean).square() * seen).sum(2, keepdim=True) / count
