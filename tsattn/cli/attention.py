@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -41,6 +41,63 @@ def list_parts(as_json: AsJson = False) -> None:
     console.show(table)
     console.show("Join one core and any wrappers with '+', innermost first; without a core it is softmax.")
     console.show("Examples: softmax  linear+bn  bn+sh  local:32+bn+sh:1,1,2,4")
+
+
+@app.command("show")
+def show_spec(
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="E.g. bn+sh.", show_default=False)],
+    width: Annotated[int, typer.Option("--width", min=1, help="Of a token, for the parameters.")] = 96,
+    heads: Annotated[int, typer.Option("--heads", min=1, help="Of the attention.")] = 8,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a spec is the dual of, what it costs, and where it comes from."""
+    from tsattn.cli import console
+    from tsattn.errors import InputError
+
+    if width % heads:
+        raise InputError(f"width {width} cannot be divided among {heads} heads.")
+    document = _stated(spec, width, heads)
+    if as_json:
+        console.show_json(document)
+        return
+
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, words in document.items():
+        table.add_row(name, escape(words))
+    console.show(table)
+
+
+def _stated(spec: str, width: int, heads: int) -> dict[str, str]:
+    from tsattn.errors import InputError
+    from tsattn.models.attention import Heads, build, parse
+    from tsattn.models.attention.theory import regression
+
+    parsed = parse(spec)
+    mechanism = build(spec, Heads(heads, width // heads))
+    try:
+        stated = regression(parsed).statement
+        primal = {
+            "primal": "f(x) = W Φ(x) / h(x) + b, fitted by support vector regression",
+            "features": stated.product,
+            "normaliser": stated.normaliser,
+            "fitted on": stated.points,
+            "a point first": "; then ".join(stated.first) or "as it is",
+            "dual": stated.dual,
+        }
+    except InputError as error:
+        primal = {"primal": str(error)}
+    return {
+        "spec": str(parsed),
+        **primal,
+        "cost in N": "; ".join(f"{part.name}: {part.cost}" for part, _ in parsed.parts),
+        "parameters": f"{sum(p.numel() for p in mechanism.parameters()):,} beside the projections",
+        "source": "; ".join(dict.fromkeys(part.source for part, _ in parsed.parts)),
+    }
 
 
 def _row(part: Part) -> dict[str, str]:

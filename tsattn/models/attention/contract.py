@@ -42,7 +42,7 @@ class Mechanism(nn.Module):
 
 
 def at_least_float32(x: Tensor) -> Tensor:
-    """The tensor itself, or in float32 where its type is narrower: sums over time lose too much in 16 bits."""
+    """The tensor, in float32 if its type is narrower: sums over time lose too much in 16 bits."""
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
