@@ -120,7 +120,9 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 110)
     console.print(table)
     console.print(f"time: {time:.2f} of pandas' (at most {MOST_TIME})")
-    console.print(f"memory: {memory:.2f} of the Collection (at most {MOST_MEMORY})")
+    console.print(
+        f"memory: {memory:.2f} of the Collection (from {MEMORY_COUNTS_FROM} MB on at most {MOST_MEMORY})"
+    )
     return int(time > MOST_TIME or (memory > MOST_MEMORY and size >= MEMORY_COUNTS_FROM))
 
 
