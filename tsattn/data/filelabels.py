@@ -36,6 +36,14 @@ def labels_of_files(files: Sequence[Path], root: Path, options: TableOptions) ->
     return tuple(parts[0] for parts in folders)
 
 
+def no_labels_of_files(origin: str) -> InputError:
+    """The error for several files of which nothing says the labels."""
+    return InputError(
+        f"{origin}: nothing says the labels. Put the files of each class into a sub-folder of its own, or type "
+        "--labels TABLE (columns file and label), --label-pattern 'REGEX with one group', or --label COLUMN."
+    )
+
+
 def name_of(file: Path, root: Path) -> str:
     """The file's path below `root` without its ending, parted by /."""
     name = file.relative_to(root).as_posix()

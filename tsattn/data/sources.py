@@ -27,6 +27,7 @@ from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.csvtext import listed
 from tsattn.data.facts import check_facts
+from tsattn.data.filelabels import no_labels_of_files
 from tsattn.data.folders import FileSet, first_of, folder_files, glob_files, is_glob, read_set, split_folder
 from tsattn.data.formats import (
     SERIES,
@@ -270,11 +271,7 @@ def _channels_differ(test: str, found: int, train: str, expected: int) -> InputE
 
 def _no_labels(origin: str, path: Path) -> InputError:
     if path.is_dir() or is_glob(str(path)):
-        return InputError(
-            f"{origin}: nothing says the labels. Put the files of each class into a sub-folder of its own, "
-            "or type --labels TABLE (columns file and label), --label-pattern 'REGEX with one group', or "
-            "--label COLUMN."
-        )
+        return no_labels_of_files(origin)
     if not path.is_file() or not is_read(path) or is_series(path):
         why = " (@classLabel false)" if path.suffix.lower() == ".ts" else ""
         return InputError(f"{origin}: its cases have no labels{why}, so there is no class to learn.")
