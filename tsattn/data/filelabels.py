@@ -39,8 +39,8 @@ def labels_of_files(files: Sequence[Path], root: Path, options: TableOptions) ->
 def no_labels_of_files(origin: str) -> InputError:
     """The error for several files of which nothing says the labels."""
     return InputError(
-        f"{origin}: nothing says the labels. Put the files of each class into a sub-folder of its own, or type "
-        "--labels TABLE (columns file and label), --label-pattern 'REGEX with one group', or --label COLUMN."
+        f"{origin}: nothing says the labels. Put the files of each class into a sub-folder of its own, "
+        "or type --labels TABLE (columns file and label), --label-pattern 'REGEX with one group', or --label COLUMN."
     )
 
 
