@@ -40,7 +40,8 @@ def no_labels_of_files(origin: str) -> InputError:
     """The error for several files of which nothing says the labels."""
     return InputError(
         f"{origin}: nothing says the labels. Put the files of each class into a sub-folder of its own, "
-        "or type --labels TABLE (columns file and label), --label-pattern 'REGEX with one group', or --label COLUMN."
+        "or type --labels TABLE (columns file and label), --label-pattern 'REGEX with one group', or "
+        "--label COLUMN."
     )
 
 
