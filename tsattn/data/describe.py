@@ -102,21 +102,27 @@ def describe(collection: Collection) -> Facts:
             for group in groups
             if labels is not None and len({labels[i] for i in group}) > 1
         ),
-        infinite=int(np.isinf(values).sum()),
+        infinite=int(np.isinf(values).sum()) if np.isinf([low, high]).any() else 0,
     )
 
 
 def shared_cases(train: Collection, test: Collection) -> tuple[tuple[str, str], ...]:
     """(id in train, id in test) of every case of `test` that stands in `train` too, whatever its label.
 
-    Cases in which nothing is observed are left out: they say nothing.
+    Cases in which nothing is observed are left out: they say nothing. None are shared where the numbers
+    of channels differ.
     """
-    known = {key: i for i, key in reversed(list(enumerate(_keys(train, _lengths(train.observed))))) if key}
-    return tuple(
-        (train.ids[known[key]], test.ids[i])
-        for i, key in enumerate(_keys(test, _lengths(test.observed)))
-        if key in known
-    )
+    if len(train.channels) != len(test.channels):
+        return ()
+    lengths, test_lengths = train.lengths, test.lengths
+    marks, test_marks = _marks(train, lengths), _marks(test, test_lengths)
+    both = set(marks).intersection(test_marks)
+    known: dict[bytes, int] = {}
+    for i, mark in enumerate(marks):
+        if mark in both and lengths[i]:
+            known.setdefault(_key(train, i, lengths), i)
+    keys = {i: _key(test, i, test_lengths) for i, mark in enumerate(test_marks) if mark in both}
+    return tuple((train.ids[known[key]], test.ids[i]) for i, key in keys.items() if key in known)
 
 
 def sampling(
@@ -160,22 +166,32 @@ def _named(names: Sequence[str], which: NDArray[np.bool_]) -> tuple[str, ...]:
 
 def _twins(collection: Collection, lengths: NDArray[np.int64]) -> list[list[int]]:
     """Indices of cases with the same content, two or more a group; not those that hold nothing."""
+    marks = _marks(collection, lengths)
+    count = Counter(marks)
     same: dict[bytes, list[int]] = defaultdict(list)
-    for i, key in enumerate(_keys(collection, lengths)):
-        if key:
-            same[key].append(i)
+    for i, mark in enumerate(marks):
+        if count[mark] > 1 and lengths[i]:
+            same[_key(collection, i, lengths)].append(i)
     return [group for group in same.values() if len(group) > 1]
 
 
-def _keys(collection: Collection, lengths: NDArray[np.int64]) -> list[bytes]:
-    """A hash of each case's content, empty where it holds nothing."""
-    keys = []
-    for case, length in zip(collection.values, lengths, strict=True):
-        series = case[:, :length] + np.float32(0)  # a copy, in which -0 is 0
-        series[np.isnan(series)] = np.nan  # there is more than one pattern of bits for it
-        keys.append(_digest(series) if length else b"")
-    return keys
+def _marks(collection: Collection, lengths: NDArray[np.int64]) -> list[tuple[int, bytes]]:
+    """Length and three timepoints of each case: cases that differ here need no closer look."""
+    cases = np.arange(len(collection))
+    points = (np.zeros_like(lengths), lengths // 2, np.maximum(lengths - 1, 0))
+    shown = _plain(np.stack([collection.values[cases, :, point] for point in points], axis=1))
+    return [(int(length), case.tobytes()) for length, case in zip(lengths, shown, strict=True)]
 
 
-def _digest(series: NDArray[np.float32]) -> bytes:
-    return hashlib.blake2b(series.tobytes(), digest_size=16, salt=b"%d" % len(series)).digest()
+def _key(collection: Collection, case: int, lengths: NDArray[np.int64]) -> bytes:
+    """A hash of all that a case holds."""
+    return hashlib.blake2b(
+        _plain(collection.values[case, :, : lengths[case]]).tobytes(), digest_size=16
+    ).digest()
+
+
+def _plain(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A copy in which zero and NaN have one pattern of bits each."""
+    plain = values + np.float32(0)  # -0 becomes 0
+    plain[np.isnan(plain)] = np.nan
+    return plain

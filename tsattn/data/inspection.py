@@ -74,10 +74,9 @@ def inspect(source: str, options: TableOptions, registry: Path | None = None) ->
     return _with_test_beside(inspection, path, found[0].options)
 
 
-def shared_between(train: Inspection, test: Inspection) -> tuple[tuple[str, str], ...] | None:
-    """Cases of one file in another; None if their channels are not as many, so that nothing can be equal."""
-    one, other = train.loaded.collection, test.loaded.collection
-    return shared_cases(one, other) if len(one.channels) == len(other.channels) else None
+def shared_between(train: Inspection, test: Inspection) -> tuple[tuple[str, str], ...]:
+    """Cases of one inspected source in another."""
+    return shared_cases(train.loaded.collection, test.loaded.collection)
 
 
 def _inspect_whole(source: str, options: TableOptions, registry: Path | None) -> Inspection:
