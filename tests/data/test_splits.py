@@ -90,7 +90,7 @@ def test_groups_of_many_cases_give_about_the_share() -> None:
 
 
 def test_one_group_cannot_be_divided() -> None:
-    with pytest.raises(InputError, match=r"The 1 groups cannot be divided .* --validation 0"):
+    with pytest.raises(InputError, match=r"The 1 groups cannot be divided .* --val-fraction 0"):
         grouped_split(["a", "b"] * 10, ["s"] * 20, 0.2, seed=0)
 
 
@@ -98,7 +98,7 @@ def test_the_latest_cases_are_held_out() -> None:
     training, validation = latest_split(["a", "b"] * 5, 0.2)
     assert (training.tolist(), validation.tolist()) == (list(range(8)), [8, 9])
     with pytest.raises(
-        InputError, match=r"The first 8 of 10 cases hold no case of class 'b'.*smaller --validation"
+        InputError, match=r"The first 8 of 10 cases hold no case of class 'b'.*smaller --val-fraction"
     ):
         latest_split(["a"] * 8 + ["b"] * 2, 0.2)
     with pytest.raises(InputError, match="leaves one side empty"):

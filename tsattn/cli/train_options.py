@@ -104,7 +104,7 @@ LearningRate = Annotated[
 Validation = Annotated[
     float | None,
     typer.Option(
-        "--validation",
+        "--val-fraction",
         min=0.0,
         max=0.9,
         metavar="SHARE",

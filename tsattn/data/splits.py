@@ -78,7 +78,7 @@ def grouped_split(
                 return training.astype(np.int64), validation.astype(np.int64)
     raise InputError(
         f"The {len(set(groups))} groups cannot be divided so that each of the {len(classes)} classes keeps "
-        "cases to train on. Train on all of them with --validation 0, or name other groups."
+        "cases to train on. Train on all of them with --val-fraction 0, or name other groups."
     )
 
 
@@ -95,6 +95,6 @@ def latest_split(labels: Sequence[str], fraction: float) -> tuple[NDArray[np.int
     if missing:
         raise InputError(
             f"The first {first} of {count} cases hold no case of class {missing[0]!r}, so --time-ordered "
-            "leaves nothing to learn it from. Give a smaller --validation, or leave out --time-ordered."
+            "leaves nothing to learn it from. Give a smaller --val-fraction, or leave out --time-ordered."
         )
     return np.arange(first, dtype=np.int64), np.arange(first, count, dtype=np.int64)
