@@ -345,7 +345,7 @@ def test_the_other_split_and_the_columns_of_a_table(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "t2.csv").read_text() == '"id","x_0","x_1","label"\n"a",1,1.5,"u"\n"b",2,,"v"\n'
     done = convert("GunPoint", "--split", "test", "-o", "test.npz", cwd=tmp_path)
-    assert done.stdout.startswith("test.npz: 150 cases, 1 channels, 2 classes")
+    assert done.stdout.startswith("test.npz: 150 cases, 1 channel, 2 classes")
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def test_the_whole_picture_in_80_columns(tmp_path: Path) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
     for words in (
         "long table, a row a timepoint; id 'id'; time 'time'; label 'state'",
-        "time 'time': 3 s a step, uneven; 1 gap(s) of more than 1.5 steps, in 1 case(s)",
+        "time 'time': 3 s a step, uneven; 1 gap of more than 1.5 steps, in 1 case",
         "constant channels        │ y",
         "50.0 %",
         "case 'c0', class 'a'",
@@ -226,7 +226,7 @@ def test_ways_are_listed_with_their_commands(tmp_path: Path) -> None:
     assert done.returncode == 0
     first, second = done.stdout.index("1. wide table"), done.stdout.index("2. wide table")
     assert (
-        "   10 cases, 1 channels, lengths 6, 2 classes\n   tsattn train t.csv --label y\n"
+        "   10 cases, 1 channel, lengths 6, 2 classes\n   tsattn train t.csv --label y\n"
         in done.stdout[first:second]
     )
     assert "no label\n" in done.stdout[second:]
@@ -244,7 +244,7 @@ def test_cases_in_train_and_test_are_found(tmp_path: Path) -> None:
     for words in (["Leak_TRAIN.ts"], ["."], ["Leak_TRAIN.ts", "Leak_TEST.ts"]):
         done = inspect(*words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert "1 case(s) stand in both train and test: 49 = 150" in done.stdout
+        assert "in both train and test: 1 case: 49 = 150" in done.stdout
     document = json.loads(inspect("Leak_TRAIN.ts", "Leak_TEST.ts", "--json", cwd=tmp_path).stdout)
     assert document["files"][0]["cases_in_both"] == [["49", "150"]]
     assert document["cases_in_both"] == [

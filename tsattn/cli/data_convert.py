@@ -37,7 +37,7 @@ def convert(
         typer.Option("--split", help="Which part of SOURCE, if it has two.", show_default=False),
     ] = None,
     layout: Annotated[
-        LayoutName | None,
+        Literal["long", "wide"] | None,
         typer.Option(
             "--layout",
             help="Of the table that is written. Default: wide for one channel, long for several.",
@@ -156,10 +156,11 @@ def _show(document: dict[str, Any]) -> None:
     from rich.markup import escape
 
     from tsattn.cli import console
-    from tsattn.cli.facts import size_in_words
+    from tsattn.cli.facts import counted, size_in_words
 
-    classes = "no labels" if document["classes"] is None else f"{document['classes']} classes"
+    classes = "no labels" if document["classes"] is None else f"{document['classes']:,} classes"
     console.show(
-        f"{escape(document['file'])}: {document['cases']:,} cases, {document['channels']:,} channels, "
+        f"{escape(document['file'])}: {counted(document['cases'], 'case')}, "
+        f"{counted(document['channels'], 'channel')}, "
         f"{classes}, {size_in_words(document['bytes'])}"
     )

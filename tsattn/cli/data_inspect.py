@@ -89,7 +89,7 @@ def _show_choice(seen: Inspection) -> None:
     from rich.markup import escape
 
     from tsattn.cli import console
-    from tsattn.cli.facts import lengths_in_words
+    from tsattn.cli.facts import counted, lengths_in_words
 
     console.show(f"It can be understood in {len(seen.readings)} ways; the figures below are of the first.")
     for number, reading in enumerate(seen.readings, start=1):
@@ -97,7 +97,7 @@ def _show_choice(seen: Inspection) -> None:
         classes = "" if facts.classes is None else f", {len(facts.classes)} classes"
         console.show(f"{number}. {escape(_roles(reading))}")
         console.show(
-            f"   {facts.cases:,} cases, {len(facts.channels):,} channels, "
+            f"   {counted(facts.cases, 'case')}, {counted(len(facts.channels), 'channel')}, "
             f"lengths {lengths_in_words(facts)}{classes}"
         )
         console.show(f"   {escape(_what_to_type(reading))}")
@@ -142,12 +142,13 @@ def _show_shared(count: int, cases: Any, where: str) -> None:
     from rich.markup import escape
 
     from tsattn.cli import console
+    from tsattn.cli.facts import counted
 
     if not count:
         return
     shown = ", ".join(one if one == other else f"{one} = {other}" for one, other in cases[:_SHARED])
     more = ", …" if count > _SHARED else ""
-    console.show(f"[bold red]{count:,} case(s) stand in both {escape(where)}:[/] {escape(shown)}{more}")
+    console.show(f"[bold red]in both {escape(where)}: {counted(count, 'case')}:[/] {escape(shown)}{more}")
 
 
 def _roles(reading: Reading) -> str:

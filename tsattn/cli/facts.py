@@ -95,7 +95,8 @@ def sampling_in_words(sampling: Sampling) -> str:
     words = f"{_seconds(sampling.period) if sampling.seconds else f'{sampling.period:g}'} a step"
     words += ", even" if sampling.even else ", uneven"
     if sampling.gaps:
-        words += f"; {sampling.gaps:,} gap(s) of more than 1.5 steps, in {sampling.gap_cases:,} case(s)"
+        words += f"; {counted(sampling.gaps, 'gap')} of more than 1.5 steps"
+        words += f", in {counted(sampling.gap_cases, 'case')}"
     return words
 
 
@@ -104,6 +105,11 @@ def share(part: float) -> str:
     if part == 0:
         return "0 %"
     return f"{100 * part:.1f} %" if part >= 5e-4 else "< 0.1 %"
+
+
+def counted(number: int, word: str) -> str:
+    """The number with its word, of one or of many; for words that take an s."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def size_in_words(size: int) -> str:
