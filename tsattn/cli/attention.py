@@ -20,13 +20,19 @@ def attention() -> None:
 
 
 @app.command("list")
-def list_parts(as_json: AsJson = False) -> None:
+def list_parts(
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """List cores and wrappers. A spec joins them with '+', innermost first: bn+sh, linear+bn."""
     from tsattn.cli import console
     from tsattn.models.attention import parts
 
     if as_json:
-        console.show_json([_row(part) for part in parts()])
+        console.show_json([_row(part) for part in (*parts("core"), *parts("wrapper"))])
+        return
+    if markdown:
+        console.show_text(markdown_table())
         return
 
     from rich.markup import escape
@@ -35,7 +41,7 @@ def list_parts(as_json: AsJson = False) -> None:
     table = Table()
     for heading in ("spec", "kind", "what it does", "cost in N", "source"):
         table.add_column(heading, no_wrap=heading in ("spec", "kind"))
-    for part in parts():
+    for part in (*parts("core"), *parts("wrapper")):
         row = _row(part)
         table.add_row(*(escape(row[key]) for key in ("spec", "kind", "summary", "cost", "source")))
     console.show(table)
@@ -98,6 +104,18 @@ def _stated(spec: str, width: int, heads: int) -> dict[str, str]:
         "parameters": f"{sum(p.numel() for p in mechanism.parameters()):,} beside the projections",
         "source": "; ".join(dict.fromkeys(part.source for part, _ in parsed.parts)),
     }
+
+
+def markdown_table() -> str:
+    """The registry as the documents show it."""
+    from tsattn.models.attention import parts
+
+    lines = ["| spec | kind | what it does | cost in N | source |", "|---|---|---|---|---|"]
+    for part in (*parts("core"), *parts("wrapper")):
+        row = _row(part)
+        spec = row["spec"].replace("|", "\\|")
+        lines.append(f"| `{spec}` | {row['kind']} | {row['summary']} | {row['cost']} | {row['source']} |")
+    return "\n".join(lines)
 
 
 def _row(part: Part) -> dict[str, str]:

@@ -20,6 +20,11 @@ def show(renderable: RenderableType) -> None:
     out.print(renderable, soft_wrap=isinstance(renderable, str))
 
 
+def show_text(text: str) -> None:
+    """A result that is text to be used elsewhere, to stdout as it is."""
+    out.file.write(text + "\n")
+
+
 def show_json(document: Any) -> None:
     """A result for a program: one JSON document, the only thing on stdout."""
     out.file.write(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
