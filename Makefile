@@ -4,6 +4,7 @@
 #
 #   make demo PYTHON=python3.12        another interpreter
 #   make test PYTEST='-k attention'    arguments for pytest
+#   make fuzz FUZZ='--seed 7'          arguments for tests/data/fuzzing.py
 
 PYTHON ?= python3
 PYTEST ?= -n auto
@@ -11,11 +12,12 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test format constraints clean
+.PHONY: help demo test fuzz format constraints clean
 
 help:
 	@echo "make demo         train, judge, export and predict on embedded data"
 	@echo "make test         ruff, mypy, pytest"
+	@echo "make fuzz         ten thousand spoilt files: cases or a clear error, never anything else (minutes)"
 	@echo "make format       let ruff format and mend"
 	@echo "make constraints  write down the versions now in .venv"
 	@echo "make clean        remove the environment and everything built"
@@ -28,6 +30,9 @@ test: $(INSTALLED)
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest $(PYTEST)
+
+fuzz: $(INSTALLED)
+	$(BIN)/python tests/data/fuzzing.py $(FUZZ)
 
 format: $(INSTALLED)
 	$(BIN)/python -m ruff format .

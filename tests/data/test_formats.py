@@ -295,7 +295,9 @@ def test_nothing_that_a_file_says_is_run(tmp_path: Path) -> None:
 
 def test_an_npz_that_is_damaged() -> None:
     whole = npz(X=np.random.default_rng(0).random((20, 30)))
-    for content in (b"", b"x", whole[: len(whole) // 2], whole[:-30]):
+    array = io.BytesIO()
+    np.save(array, np.zeros((2, 3)))
+    for content in (b"", b"x", whole[: len(whole) // 2], whole[:-30], array.getvalue()):
         with pytest.raises(InputError, match=r"cannot be read as \.npz|holds Python objects"):
             parse_npz(content, "t", None)
     flipped = bytearray(whole)

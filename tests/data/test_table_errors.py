@@ -31,7 +31,7 @@ def message(path: Path, **options: str) -> str:
         (b"", "t.csv: the file is empty. A table begins with a line of column names."),
         (b"\n \n", "t.csv: the file is empty."),
         (b"id,x_0\n", "t.csv: a header and no rows below it."),
-        (b"id,x\x00\n1,2\n", "t.csv: a binary file where CSV was expected (it holds NUL bytes)."),
+        (b"id,x\x00\n1,2\n", "t.csv:1: a NUL byte: this is a binary file or damaged, not CSV."),
         ("id,x_0\na,1\n".encode("utf-16"), "t.csv: UTF-16 text. Save the file as UTF-8"),
         (b"id,x_0\na,1\n\xfc,2\n", "t.csv:3: not UTF-8. Save the file as UTF-8 text"),
         (b"1,2\n3,4\n", "t.csv:1: the first line holds only numbers ('1, 2')."),
@@ -151,3 +151,20 @@ def test_the_long_layout_needs_an_id(tmp_path: Path) -> None:
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     assert message(tmp_path / "no.csv") == f"{tmp_path / 'no.csv'}: no such file."
     assert message(tmp_path).startswith(f"{tmp_path} is a folder where a CSV file was expected.")
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (b"c\0", "15002: a NUL byte: this is a binary file or damaged"),
+        (b"\xff", "15002: not UTF-8. Save the"),
+    ],
+)
+def test_a_fault_far_from_where_the_reader_looks_first(found: bytes, said: str, tmp_path: Path) -> None:
+    rows = [b"c%d,%d,%d" % (i // 50, i % 50, i) for i in range(20_000)]
+    rows[15_000] = rows[15_000].replace(b"c", found)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\n".join([b"id,time,x", *rows]) + b"\n")
+    assert f"t.csv:{said}" in message(path)
+    with pytest.raises(InputError, match=said[:20]):
+        list(stream_table(path, TableOptions()))

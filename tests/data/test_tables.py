@@ -226,8 +226,8 @@ def test_groups_are_read_in_either_layout(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ("a,s1,1\na,s2,2\nb,s1,3\n", "changes from 's1' to 's2' within case 'a'"),
-        ("a,s1,1\na,s1,2\nb,,3\nb,,4\n", "is empty in case 'b'"),
+        ("a,s1,1\na,s2,2\nb,s1,3\n", "3: column 'subject' changes from 's1' to 's2' within case 'a'"),
+        ("a,s1,1\na,s1,2\nb,,3\nb,,4\n", "4: column 'subject' is empty in case 'b'"),
     ],
 )
 def test_a_case_belongs_to_one_group(rows: str, says: str, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_case_belongs_to_one_group(rows: str, says: str, tmp_path: Path) -> No
     table.write_text("id,subject,x\n" + rows)
     with pytest.raises(InputError) as error:
         read_table(table, TableOptions(group="subject", layout="long"))
-    assert f"long.csv: column 'subject' {says}. A case belongs to one group." in str(error.value)
+    assert f"long.csv:{says}. A case belongs to one group." in str(error.value)
 
 
 def test_labels_of_timepoints(tmp_path: Path) -> None:

@@ -61,13 +61,14 @@ class CsvFile:
 
 
 class Unpacked(io.RawIOBase):
-    """The bytes of a file, unpacked on the way; counts the quotation marks that were read."""
+    """The bytes of a file, unpacked on the way. quotes: marks read so far; nul: whether a NUL was read."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
 
         self._path = path
         self.quotes = 0
+        self.nul = False
         try:
             compression = COMPRESSIONS.get(path.suffix.lower())
             self._raw: Any = pa.input_stream(str(path), compression) if compression else path.open("rb")
@@ -92,6 +93,7 @@ class Unpacked(io.RawIOBase):
                 else f"{self._path} cannot be read: {error.strerror or error}."
             ) from None
         self.quotes += data.count(b'"')
+        self.nul = self.nul or b"\0" in data
         return data
 
     def readinto(self, buffer: Any) -> int:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from tsattn.data.csvdialect import NULLS
-from tsattn.data.csvtext import Head, first_fault, open_quote
+from tsattn.data.csvtext import Head, first_fault, nul_byte, open_quote
 from tsattn.errors import InputError
 
 _BLOCK_BYTES = 1 << 20
@@ -36,7 +36,10 @@ def csv_batches(head: Head, numbers: list[int], strings: list[int]) -> Iterator[
     with head.file.open_bytes() as file:
         try:
             with pa_csv.open_csv(file, read, parse, convert) as reader:
-                yield from reader
+                for batch in reader:
+                    if file.nul:
+                        raise nul_byte(head.file)
+                    yield batch
         except pa.ArrowInvalid as error:
             meaning = {at: head.names[at] for at in numbers}
             raise InputError(

@@ -147,7 +147,16 @@ def open_quote(file: CsvFile) -> str | None:
             if "unexpected end of data" in str(error):
                 where = f"{file.path}:{line}"
                 return f"{where}: a quote is opened and never closed. Double it in a cell, or remove it."
+        except UnicodeDecodeError:
+            raise _not_utf8(file) from None
     return None
+
+
+def nul_byte(file: CsvFile) -> InputError:
+    """The error for a file with a NUL byte, which no text has, with the first one's line."""
+    with io.BufferedReader(file.open_bytes()) as content:
+        line = next((number for number, line in enumerate(content, start=1) if b"\0" in line), 1)
+    return InputError(f"{file.path}:{line}: a NUL byte: this is a binary file or damaged, not CSV.")
 
 
 def listed(names: Iterable[str]) -> str:
@@ -169,22 +178,23 @@ def _records(file: CsvFile) -> Iterator[tuple[int, list[str]]]:
                     yield line, cells
                 line = reader.line_num + 1
     except UnicodeDecodeError:
-        raise InputError(
-            f"{file.path}:{_line_that_is_not_utf8(file)}: not UTF-8. Save the file as UTF-8 text "
-            "(in a spreadsheet: CSV UTF-8)."
-        ) from None
+        raise _not_utf8(file) from None
     except csv.Error as error:
         raise InputError(f"{file.path}:{line}: not CSV ({error}). Is a quote left open?") from None
 
 
-def _line_that_is_not_utf8(file: CsvFile) -> int:
+def _not_utf8(file: CsvFile) -> InputError:
+    """The error for a file with bytes that are no UTF-8, with their first line."""
+    number = 1
     with io.BufferedReader(file.open_bytes()) as content:
-        for number, line in enumerate(content, start=1):
+        for number, line in enumerate(content, start=1):  # noqa: B007
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError:
-                return number
-    return 1
+                break
+    return InputError(
+        f"{file.path}:{number}: not UTF-8. Save the file as UTF-8 text (in a spreadsheet: CSV UTF-8)."
+    )
 
 
 def _start(path: Path) -> tuple[str, bool]:
@@ -201,7 +211,7 @@ def _start(path: Path) -> tuple[str, bool]:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{path}: UTF-16 text. Save the file as UTF-8 (in a spreadsheet: CSV UTF-8).")
     if b"\0" in start:
-        raise InputError(f"{path}: a binary file where CSV was expected (it holds NUL bytes).")
+        raise nul_byte(CsvFile(path))
     if not start.removeprefix(b"\xef\xbb\xbf").strip():
         raise InputError(f"{path}: the file is empty. A table begins with a line of column names.")
     return start.decode("utf-8-sig", errors="replace"), whole

@@ -30,6 +30,7 @@ def parse_npz(data: bytes, where: str, split: str | None) -> Collection:
     split: "train" or "test", which of two to take; without one, the test split if the file has no X.
     InputError for a file that is damaged, names no such arrays, or holds others than numbers.
     """
+    _check_beginning(data, ".npz", where)
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             names = {name.lower(): name for name in file.files}
@@ -45,7 +46,15 @@ def parse_npz(data: bytes, where: str, split: str | None) -> Collection:
                 )
                 if name + end in names
             }
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError) as error:
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        MemoryError,
+        zipfile.BadZipFile,
+        zlib.error,
+        AttributeError,
+    ) as error:
         raise _unreadable(where, ".npz", error) from None
     return _collection(arrays, where)
 
@@ -64,9 +73,10 @@ def parse_npy(data: bytes, labels: bytes | None, where: str) -> Collection:
     arrays = {}
     for name, content in (("x", data), ("y", labels)):
         if content is not None:
+            _check_beginning(content, ".npy", where)
             try:
                 arrays[name] = np.load(io.BytesIO(content), allow_pickle=False)
-            except (ValueError, OSError, EOFError) as error:
+            except (ValueError, OSError, EOFError, MemoryError) as error:
                 raise _unreadable(where, ".npy", error) from None
     return _collection(arrays, where)
 
@@ -141,6 +151,12 @@ def _texts(arrays: dict[str, Any], name: str, count: int | None, where: str) -> 
     if array.dtype.kind == "f":
         return tuple(str(int(x)) if x.is_integer() else repr(x) for x in array.astype(float).tolist())
     return tuple(map(str, array.tolist()))
+
+
+def _check_beginning(data: bytes, form: str, where: str) -> None:
+    """Refuses what numpy would take for a pickle, or for the other of its two forms."""
+    if not data.startswith(b"PK" if form == ".npz" else b"\x93NUMPY"):
+        raise _unreadable(where, form, ValueError("it does not begin as one"))
 
 
 def _unreadable(where: str, form: str, error: Exception) -> InputError:

@@ -6,15 +6,18 @@ the same to them, and are taken off again when the cases are whole.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from tsattn.data.arrowcalls import call, cast
-from tsattn.data.rows import as_numpy
+from tsattn.data.rows import TableHead, as_numpy, read_rows
 from tsattn.errors import InputError
+
+if TYPE_CHECKING:
+    from tsattn.data.columns import TableRoles
 
 MOST_WORDS = 1 << 24
 """Beyond this a float32 no longer tells two numbers apart."""
@@ -37,10 +40,12 @@ class RowWords:
             raise InputError(f"column {self.column!r} has more than {MOST_WORDS:,} different words.")
         return places[as_numpy(cast(coded.indices, pa.int64()))]
 
-    def of_cases(self, channel: NDArray[np.float32], ids: list[str], where: str) -> tuple[str, ...]:
+    def of_cases(
+        self, channel: NDArray[np.float32], ids: list[str], head: TableHead, roles: TableRoles
+    ) -> tuple[str, ...]:
         """The one word of each case from (cases, timepoints).
 
-        InputError, naming the case, where it has none or two.
+        InputError, naming the case and a row of it, where it has none or two.
         """
         seen = ~np.isnan(channel)
         least = np.where(seen, channel, np.inf).min(axis=1)
@@ -49,12 +54,23 @@ class RowWords:
         odd = np.flatnonzero(least != most)
         if odd.size:
             case = int(odd[0])
-            found = (
-                f"changes from {words[int(least[case])]!r} to {words[int(most[case])]!r} within"
-                if seen[case].any()
-                else "is empty in"
-            )
+            word, found = "", "is empty in"
+            if seen[case].any():
+                word = words[int(most[case])]
+                found = f"changes from {words[int(least[case])]!r} to {word!r} within"
+            where = _place(head, roles, ids[case], word)
             raise InputError(
                 f"{where}: column {self.column!r} {found} case {ids[case]!r}. A case belongs to one group."
             )
         return tuple(words[int(place)] for place in least)
+
+
+def _place(head: TableHead, roles: TableRoles, case: str, group: str) -> str:
+    """Where the first row of the case with this group stands; the table is read once more for it."""
+    for rows in read_rows(head, roles):
+        groups = rows.groups.to_pylist()
+        ids = [case] * len(groups) if rows.ids is None else rows.ids.to_pylist()
+        for at, pair in enumerate(zip(ids, groups, strict=True)):
+            if pair == (case, group):
+                return head.place(rows.first + at)
+    return str(head.path)

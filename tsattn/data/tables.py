@@ -111,7 +111,7 @@ def _whole_long(head: TableHead, roles: TableRoles) -> Collection:
         names += group.names
         labels += group.labels or ()
     values = spool.values()
-    words = None if groups is None else groups.of_cases(values[:, -1], names, str(head.path))
+    words = None if groups is None else groups.of_cases(values[:, -1], names, head, roles)
     values = values[:, : len(roles.channels)]
     return _collection(values, names, None if roles.label is None else labels, roles, words)
 
@@ -128,7 +128,7 @@ def _whole_changing(head: TableHead, roles: TableRoles) -> Collection:
         spool.append(group)
         names += group.names
     values, count = spool.values(), len(roles.channels)
-    words = None if groups is None else groups.of_cases(values[:, count], names, str(head.path))
+    words = None if groups is None else groups.of_cases(values[:, count], names, head, roles)
     classes = sorted_classes(tuple(labels.words))
     place = np.array([classes.index(word) for word in labels.words] + [-1], np.int32)
     codes = place[np.nan_to_num(values[:, -1], nan=-1).astype(np.int64)]  # (cases, timepoints)
