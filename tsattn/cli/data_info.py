@@ -34,6 +34,7 @@ def info(
     Cases, channels, lengths, what is missing, classes, where it lies, whom to cite. Nothing is downloaded.
     """
     from tsattn.cli import console
+    from tsattn.data.cache import only_looking
     from tsattn.data.columns import TableOptions
     from tsattn.data.parts import load_parts
     from tsattn.data.whereabouts import locate
@@ -46,7 +47,7 @@ def info(
         _show_absent(place.entry, document, as_json)
         return
     options = TableOptions(layout=layout, id=id_column, time=time_column, label=label_column)
-    with console.working(f"reading {source}"):
+    with console.working(f"reading {source}"), only_looking():
         loaded = load_parts(source, options, registry)
     _show_present(loaded, document, as_json)
 

@@ -18,6 +18,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +45,22 @@ _VALUES, _TIMEPOINTS, _ABOUT, _NOTES = "values.npy", "timepoints.npy", "about.js
 _PLACE = "\0"  # stands for the file in remarks: the same content may lie elsewhere next time
 _DEAD_AFTER = 24 * 3600  # seconds in which any draft is finished
 _BROKEN = (OSError, ValueError, LookupError, TypeError, AssertionError, EOFError)
+
+
+_LOOKING: ContextVar[bool] = ContextVar("looking", default=False)
+
+
+@contextlib.contextmanager
+def only_looking() -> Iterator[None]:
+    """Within it, files are read from the cache where they are in it, and nothing is put there.
+
+    For who wants a file's figures and no more: to hash and keep it takes longer than to read it.
+    """
+    token = _LOOKING.set(True)
+    try:
+        yield
+    finally:
+        _LOOKING.reset(token)
 
 
 class Parsed(NamedTuple):
@@ -89,7 +106,7 @@ def _content(member: Member) -> Content | None:
     """The content of the file, a zip as a whole; None for what is not to be kept."""
     if is_partial(member.place) or Path(member.name).suffix.lower() in _ARRAYS:
         return None
-    return content_of(member.place, _parsed() / _NOTES, LEAST_BYTES)
+    return content_of(member.place, _parsed() / _NOTES, LEAST_BYTES, only_noted=_LOOKING.get())
 
 
 def _parsed() -> Path:

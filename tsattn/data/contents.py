@@ -43,9 +43,10 @@ class Content:
             return False
 
 
-def content_of(file: Path, notes: Path, least: int) -> Content | None:
+def content_of(file: Path, notes: Path, least: int, *, only_noted: bool = False) -> Content | None:
     """The content of the file; it is read only if it was touched since it was noted in the folder `notes`.
 
+    only_noted: not even then; what is not noted is None.
     None for a file of fewer than `least` bytes, one that changes meanwhile and one that cannot be read.
     """
     try:
@@ -55,6 +56,8 @@ def content_of(file: Path, notes: Path, least: int) -> Content | None:
         note = notes / f"{hash_of(str(file.absolute()))}.json"
         if (known := noted(note)).get("state") == state and isinstance(known.get("digest"), str):
             return Content(file, known["digest"], state, settled=True)
+        if only_noted:
+            return None
         notes.mkdir(parents=True, exist_ok=True)  # where nothing can be kept, no digest is of use
         settled = _settled(state)  # judged before the digest, so that a change after it shows
         content = Content(file, _digest(file), state, settled)
