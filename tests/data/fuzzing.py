@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 import traceback
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +39,7 @@ from tsattn.data.archives import Member
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.formats import parse_series
-from tsattn.data.sources import embedded_folder, load_file
+from tsattn.data.sources import embedded_folder, load_file, load_split
 from tsattn.data.tables import stream_table
 from tsattn.data.write_tables import write_long_csv, write_wide_csv
 from tsattn.errors import TsattnError
@@ -90,6 +91,10 @@ def originals(folder: Path) -> list[Original]:
     )
     np.savez(folder / "x.npz", X=np.arange(24.0).reshape(4, 2, 3), y=np.array(["a", "b", "a", "b"]))
     found.append(Original("arrays.npz", (folder / "x.npz").read_bytes()))
+    with zipfile.ZipFile(folder / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for split in ("TRAIN", "TEST"):
+            archive.writestr(f"set_{split}.ts", ts["GunPoint"])
+    found.append(Original("set.zip", (folder / "x.zip").read_bytes()))
     return [*found, *large(folder)]
 
 
@@ -389,9 +394,11 @@ def spoil(sources: list[Original], seed: int, number: int) -> Spoilt:
 WITHOUT_LINE = (
     r"the file is empty|UTF-16 text\.|cannot be unpacked",
     r"columns are separated by|has decimal commas and column",
-    r"no column '|column '\S+' is missing|no column with numbers is left",
+    r"no column '|column '\S+' is missing|are the same timepoint|no column with numbers is left",
     r"needs the column that names the case|a header and no rows below it|orders the rows of a case",
     r"a column '.*' and none that names the case",
+    r"the zip is damaged|no zip file|no NAME_TRAIN\.ts and NAME_TEST\.ts in it|only the other split",
+    r"every case has the label|are not read inside a zip|hold several data sets|holds no",
     r"cannot be read as \.npz|no array X|no X_|holds Python objects|(X|y|ids) (has the shape|holds)|X\[",
 )
 """Faults of a file as a whole, and of a table's columns as a whole: the one kind that has no line."""
@@ -413,7 +420,10 @@ def judge(spoilt: Spoilt, folder: Path) -> Outcome:
     path = folder / spoilt.name
     path.write_bytes(spoilt.data)
     start = time.perf_counter()
-    word, detail = _read(path, lambda: load_file(path, spoilt.options).collection)
+    if path.suffix == ".zip":
+        word, detail = _read(path, lambda: load_split(str(path), "train", spoilt.options).collection)
+    else:
+        word, detail = _read(path, lambda: load_file(path, spoilt.options).collection)
     if path.suffix == ".csv" and spoilt.options.label_of is None and word in ("cases", "error"):
         streamed, said = _read(path, lambda: list(stream_table(path, spoilt.options)))
         if streamed not in ("cases", "error"):

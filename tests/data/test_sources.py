@@ -232,3 +232,25 @@ def test_a_named_set_is_held_against_the_registry(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("tsattn.data.sources.embedded_folder", lambda name: folder)
     said = message("BasicMotions")
     assert said.startswith("BasicMotions_TRAIN.ts (embedded in aeon): 50 cases where the registry has 40")
+
+
+@pytest.mark.parametrize(
+    ("mark", "after", "value"),
+    [
+        (b"PK\x01\x02", 6, 99),  # a version of zip that does not exist
+        (b"PK\x01\x02", 10, 14),  # LZMA where deflate was
+        (b"PK\x01\x02", 10, 77),  # no method at all
+        (b"PK\x01\x02", 46, 0xFF),  # a name that is no text
+        (b"PK\x05\x06", 16, 0xFF),  # a table of contents elsewhere
+        (b"PK\x01\x02", 42, 0xFF),  # a member elsewhere
+    ],
+)
+def test_a_zip_with_one_wrong_byte(mark: bytes, after: int, value: int, tmp_path: Path) -> None:
+    whole = tmp_path / "Motions.zip"
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("ü_TRAIN.ts", "@classLabel true a b\n@data\n1:a\n2:b\n")
+    content = bytearray(whole.read_bytes())
+    content[content.index(mark) + after] = value
+    whole.write_bytes(content)
+    with pytest.raises(InputError, match=r"Motions\.zip.*(damaged|no zip file|cannot be unpacked)"):
+        load_split(str(whole), "train", NONE)

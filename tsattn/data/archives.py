@@ -6,7 +6,9 @@ and then the .ts files are it.
 
 from __future__ import annotations
 
+import errno
 import re
+import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -14,6 +16,16 @@ from pathlib import Path, PurePosixPath
 
 from tsattn.errors import InputError
 
+try:
+    from lzma import LZMAError
+except ImportError:  # some Pythons are built without it
+    LZMAError = zlib.error  # type: ignore[misc, assignment]
+
+ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, LZMAError, struct.error, EOFError, ValueError)
+"""What Python raises for a damaged zip; ValueError for names that are no text. A method of packing or a
+version that it does not know is NotImplementedError, and mostly damage too."""
+NO_SUCH_PLACE = errno.EINVAL
+"""The errno where a damaged zip tells of a member that begins before the file."""
 _SPLIT_FILE = re.compile(r"(.+)_(TRAIN|TEST)(\.[a-z]+(?:\.gz|\.zst)?)", re.IGNORECASE)
 
 
@@ -49,9 +61,9 @@ class Member:
                 return self.place.read_bytes()
             with zipfile.ZipFile(self.place) as archive:
                 return archive.read(self.inside)
-        except OSError as error:
-            raise InputError(f"{self.where} cannot be read: {error.strerror or error}.") from None
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        except (*ZIP_DAMAGE, OSError) as error:
+            if isinstance(error, OSError) and not (self.inside and error.errno == NO_SUCH_PLACE):
+                raise InputError(f"{self.where} cannot be read: {error.strerror or error}.") from None
             raise InputError(
                 f"{self.where}: the zip is damaged ({error}). Get it again from its source."
             ) from None
@@ -121,7 +133,7 @@ def _members(place: Path) -> list[Member]:
             return [Member(file) for file in sorted(place.iterdir()) if file.is_file()]
         with zipfile.ZipFile(place) as archive:
             names = sorted(archive.namelist())
-    except zipfile.BadZipFile:
+    except (*ZIP_DAMAGE, NotImplementedError):
         raise InputError(
             f"{place} is no zip file, or only a part of one. Get it again from its source."
         ) from None

@@ -11,11 +11,11 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-import zlib
 from typing import Any
 
 import numpy as np
 
+from tsattn.data.archives import ZIP_DAMAGE
 from tsattn.data.classes import sorted_classes
 from tsattn.data.collection import Collection
 from tsattn.errors import InputError
@@ -46,15 +46,7 @@ def parse_npz(data: bytes, where: str, split: str | None) -> Collection:
                 )
                 if name + end in names
             }
-    except (
-        ValueError,
-        OSError,
-        EOFError,
-        MemoryError,
-        zipfile.BadZipFile,
-        zlib.error,
-        AttributeError,
-    ) as error:
+    except (*ZIP_DAMAGE, OSError, MemoryError, RuntimeError, AttributeError) as error:
         raise _unreadable(where, ".npz", error) from None
     return _collection(arrays, where)
 
@@ -64,7 +56,7 @@ def has_splits(data: bytes) -> bool:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
             return {"x_train.npy", "x_test.npy"} <= {name.lower() for name in file.namelist()}
-    except zipfile.BadZipFile:
+    except (*ZIP_DAMAGE, NotImplementedError):
         return False
 
 

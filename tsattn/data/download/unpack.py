@@ -6,9 +6,9 @@ import re
 import shutil
 import stat
 import zipfile
-import zlib
 from pathlib import Path
 
+from tsattn.data.archives import NO_SUCH_PLACE, ZIP_DAMAGE
 from tsattn.data.download.faults import Damaged, Fault
 from tsattn.errors import InputError
 
@@ -35,8 +35,12 @@ def unpack(packed: Path, name: str, folder: Path) -> tuple[Path, Path]:
             return _extract(archive, train, folder), _extract(archive, test, folder)
     except zipfile.BadZipFile as error:
         raise Damaged(f"sent a zip that is damaged or cut short ({error})") from None
-    except (zlib.error, EOFError) as error:
+    except ZIP_DAMAGE as error:
         raise Damaged(f"sent a zip that is damaged ({str(error) or 'it ends too early'})") from None
+    except OSError as error:
+        if error.errno != NO_SUCH_PLACE:
+            raise
+        raise Damaged("sent a zip that is damaged") from None
     except (RuntimeError, NotImplementedError) as error:
         raise Fault(f"sent a zip that cannot be unpacked ({error})") from None
 
