@@ -40,8 +40,8 @@ def recordings(*series: list[float]) -> Collection:
     )
 
 
-def points(collection: Collection) -> list[list[float]]:
-    return [row[0].tolist() for row in collection.values]
+def points(collection: Collection) -> NDArray[np.float32]:
+    return collection.values[:, 0]
 
 
 def test_windows_end_flush_and_short_recordings_are_one() -> None:
@@ -85,7 +85,7 @@ def test_resampling_is_linear_and_keeps_what_is_missing() -> None:
     series = recordings([0, 1, 2, 3], [0, NAN, 2], [5])
     np.testing.assert_allclose(
         points(resample(series, 5)),
-        [[0, 0.75, 1.5, 2.25, 3], [0, NAN, NAN, NAN, 2], [5] * 5],
+        np.array([[0, 0.75, 1.5, 2.25, 3], [0, NAN, NAN, NAN, 2], [5] * 5]),
     )
     np.testing.assert_array_equal(resample(series, 4).values[0], series.values[0])
     nothing = recordings([NAN, NAN])
