@@ -131,7 +131,7 @@ WRONG = {
     "place not writable": (
         ["train", "GunPoint", "--out", "model.onnx/run"],
         2,
-        ["model.onnx", "cannot be written"],
+        ["model.onnx", "cannot be written", "--out"],
     ),
     "unknown label column": (["train", "wide.csv", "--label", "speker"], 2, ["'speker'", "speaker"]),
     "device not there": (["train", "GunPoint", "--device", "cuda"], 3, ["--device cuda", "Usable: cpu"]),

@@ -13,7 +13,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -69,11 +68,13 @@ class TorchPredictor:
 
 def check_free(path: Path) -> None:
     """InputError where a run folder cannot be written at `path`, before any work is done."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InputError(f"{path}: exists already and is not empty. Choose another folder with --out.")
-    parent = next(folder for folder in path.absolute().parents if folder.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(f"{path}: cannot be written, {parent} is no folder that you may write to.")
+    try:
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise InputError(f"{path}: exists already and is not empty. Choose another folder with --out.")
+        parent = next(folder for folder in path.absolute().parents if folder.exists())
+        Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=parent)).rmdir()
+    except OSError as error:
+        raise _not_writable(path, error) from None
 
 
 def write_run(
@@ -92,8 +93,11 @@ def write_run(
     history: dataclass instances of one type, an epoch each. The other mappings become JSON.
     """
     check_free(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise _not_writable(path, error) from None
     try:
         (draft / CONFIG).write_text(config.to_yaml(), "utf-8")
         weights = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
@@ -108,6 +112,9 @@ def write_run(
         if path.exists():  # empty, or check_free would have refused it
             path.rmdir()
         draft.replace(path)
+    except OSError as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise _not_writable(path, error) from None
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
@@ -150,6 +157,12 @@ def record_test(path: Path, figures: Mapping[str, Any]) -> None:
     draft = path / f".{METRICS}.draft"
     draft.write_text(json.dumps(metrics, indent=2, ensure_ascii=False) + "\n", "utf-8")
     draft.replace(path / METRICS)
+
+
+def _not_writable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{path}: the run folder cannot be written ({error.strerror or error}). Choose another with --out."
+    )
 
 
 def _metrics(path: Path) -> dict[str, Any]:

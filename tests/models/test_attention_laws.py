@@ -157,3 +157,36 @@ def test_pooling_before_statistics_differs_from_after() -> None:
     """bn+sh normalises by each head's pooled keys, sh+bn by all keys: the order in the spec matters."""
     q, k, v = tensors(2)
     assert (build("bn+sh", HEADS)(q, k, v, None) - build("sh+bn", HEADS)(q, k, v, None)).abs().max() > 1e-2
+
+
+def test_scales_by_default_double_after_every_two_heads_and_a_list_is_spread_in_groups() -> None:
+    q, k, v = tensors(2)
+    default, spelled = build("sh", HEADS), build("sh:1,1,2,2,4,4,8,8", HEADS)
+    torch.testing.assert_close(default(q, k, v, None), spelled(q, k, v, None), rtol=0, atol=0)
+    spread, spelled = build("sh:1,4", HEADS), build("sh:1,1,1,1,4,4,4,4", HEADS)
+    torch.testing.assert_close(spread(q, k, v, None), spelled(q, k, v, None), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("spec", ["local:3", "local:2+bn", "local:4+sh:1,2"])
+def test_a_query_that_sees_no_key_gives_zero(spec: str) -> None:
+    mechanism, (q, k, v) = build(spec, HEADS), tensors(1)
+    observed = torch.zeros(1, LENGTH, dtype=torch.bool)
+    observed[0, :5] = True
+    mixed = mechanism(q, k, v, observed)
+    assert mixed[0, :, 20:].abs().max() == 0
+    assert mixed[0, :, :5].abs().min() > 0
+
+
+def test_a_window_longer_than_the_series_costs_no_more_than_the_series() -> None:
+    q, k, v = (x[:, :, :9] for x in tensors(2))
+    for spec in ("local:4096", "strided:4096"):
+        expected = build("softmax", HEADS)(q, k, v, None)
+        torch.testing.assert_close(build(spec, HEADS)(q, k, v, None), expected, rtol=0, atol=1e-5)
+
+
+def test_linear_attention_of_small_features_is_still_an_average() -> None:
+    """Features of very negative queries and keys are tiny, their ratio is not."""
+    _, _, v = tensors(1)
+    q = k = torch.full_like(v, -5.0)
+    mixed = build("linear", HEADS)(q, k, v, None)
+    torch.testing.assert_close(mixed, v.mean(2, keepdim=True).expand_as(v), rtol=0, atol=1e-5)

@@ -11,7 +11,8 @@ from torch import Tensor
 from tsattn.config import ModelConfig
 from tsattn.errors import InputError
 from tsattn.models.classifier import Probabilities, TransformerClassifier
-from tsattn.models.tokens import build_tokens, token_words
+from tsattn.models.layers import SinusoidalPosition
+from tsattn.models.tokens import MultiscaleTokens, build_tokens, token_words
 
 NAN = float("nan")
 EXAMPLES = {"patch": "patch:6,4"}  # words that cannot stand without an option
@@ -74,7 +75,7 @@ class TestEveryTokenWord:
 
     def test_shapes(self, word: str) -> None:
         stage = build_tokens(word, 3, 32)
-        for length in (1, 2, 5, 6, 41):
+        for length in (1, 2, 4, 5, 6, 8, 40, 41):
             x, observed = torch.randn(2, 3, length), torch.ones(2, length, dtype=torch.bool)
             tokens, seen = stage(x, observed)
             assert tokens.shape == (2, math.ceil(length / getattr(stage, "stride", 1)), 32)
@@ -110,3 +111,37 @@ def test_width_must_be_divisible() -> None:
         TransformerClassifier(ModelConfig(channels=1, classes=2, width=30))
     with pytest.raises(InputError, match="the width must be a multiple of 4, not 30"):
         TransformerClassifier(ModelConfig(channels=1, classes=2, width=30, heads=2))
+
+
+def test_a_multiscale_token_sees_65_and_4_timepoints() -> None:
+    """Views of 9, 17, 33 and 65 timepoints, and the mixing convolution of 5 over them."""
+    stage = build_tokens("multiscale", 1, 32)
+    x = torch.zeros(1, 1, 201)
+    moved = x.clone()
+    moved[0, 0, 100] = 1.0
+    reached = (stage(moved, None)[0] - stage(x, None)[0]).abs().amax(2)[0] > 1e-7
+    seen = torch.nonzero(reached)[:, 0]
+    assert (int(seen.min()), int(seen.max())) == (100 - 34, 100 + 34)
+    assert isinstance(stage, MultiscaleTokens)
+    views = [
+        view.dilation[0] * (view.kernel_size[0] - 1) + 1
+        for view in stage.views
+        if isinstance(view, torch.nn.Conv1d)
+    ]
+    assert views == [9, 17, 33, 65]
+
+
+def test_position_is_that_of_the_first_transformer() -> None:
+    position = SinusoidalPosition(6)
+    waves = (position(torch.zeros(1, 50, 6)) / position.gain)[0].numpy(force=True)
+    for place in (0, 7, 49):
+        for pair in range(3):
+            angle = place / 10_000 ** (pair / 3)
+            assert waves[place, pair] == pytest.approx(math.sin(angle), abs=1e-5)
+            assert waves[place, 3 + pair] == pytest.approx(math.cos(angle), abs=1e-5)
+
+
+def test_no_finite_value_overflows() -> None:
+    model, values = classifier(), torch.randn(3, 3, 20)
+    values[0], values[1, 0, 3], values[2] = 3e38, -3e38, 1e25
+    assert model(values).isfinite().all()

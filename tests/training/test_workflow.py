@@ -135,6 +135,30 @@ def test_channels_that_say_nothing_do_no_harm(tmp_path: Path) -> None:
     assert read_run(tmp_path / "run").card.std[:2] == (1.0, 1.0)
 
 
+def test_tiny_and_far_off_values_are_standardised_like_any(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    values = np.random.default_rng(0).normal(size=(12, 3, 10))
+    values[:, 0] *= 1e-13
+    values[:, 1] += 1e4
+    values[:, 2] = 5.0
+    with caplog.at_level("WARNING", logger="tsattn"):
+        train(as_csv(tmp_path / "tesla.csv", values, ("a", "b") * 6), tmp_path / "run")
+    std = read_run(tmp_path / "run").card.std
+    assert std[0] == pytest.approx(values[:, 0].std(), rel=1e-4)
+    assert std[1] == pytest.approx(values[:, 1].std(), rel=1e-2)
+    assert std[2] == 1.0
+    assert "Channels that never change in the training cases and so say nothing: c2." in caplog.text
+
+
+def test_a_run_that_cannot_be_written_is_said_before_training(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the run folder cannot be written \(File name too long\)"):
+        prepare("GunPoint", tmp_path / ("x" * 300))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="the run folder cannot be written"):
+        prepare("GunPoint", tmp_path / "file" / "run")
+
+
 def test_default_folders_do_not_overwrite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     first = train("GunPoint", prepare("GunPoint", None, attention="local:8+bn").out, attention="local:8+bn")

@@ -168,6 +168,7 @@ Seed = Annotated[
     typer.Option(
         "--seed",
         min=0,
+        max=2**32 - 1,
         metavar="N",
         help="Of weights, order and held-out cases.",
         rich_help_panel=_TRAINING,

@@ -11,11 +11,14 @@ import torch
 
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
+from tsattn.data.heads import is_table
 from tsattn.data.preparation import Preparation, prepare_cases
-from tsattn.data.sources import load_split
+from tsattn.data.sources import load_file, load_split
 from tsattn.errors import CheckFailed, InputError
 from tsattn.export.onnx import write_onnx
 from tsattn.export.parity import TOLERANCE, Parity, compare
+from tsattn.inference.output import refuse_model
+from tsattn.inference.pipeline import roles_of
 from tsattn.inference.session import open_model
 from tsattn.runs import Run, TorchPredictor, read_run
 
@@ -41,6 +44,7 @@ def export_onnx(run_path: Path, output: Path | None, data: str | None) -> Export
         raise InputError(
             f"{output}: not a place for a file. Name one in a folder that exists, e.g. -o model.onnx."
         )
+    refuse_model(output, run_path, but=(".onnx",))
     series = _series(run, data)
     draft = _draft_beside(output)
     try:
@@ -60,13 +64,26 @@ def export_onnx(run_path: Path, output: Path | None, data: str | None) -> Export
 
 
 def _series(run: Run, data: str | None) -> Collection:
-    """What is compared: the run's own training cases, or those of another source of the same channels."""
+    """What is compared: the run's own training cases, or those of another source of the same channels.
+
+    A file needs no labels for that, and its columns may be called as in training.
+    """
     how = Preparation.from_dict(run.config.preparation)
     label_of = None if how.window is None else "timepoint"
     if data is None:
         options = replace(TableOptions.of(run.config.table), label_of=label_of)
-        return prepare_cases(load_split(run.config.source, "train", options).collection, how).cases
-    series = load_split(data, "train", TableOptions(label_of=label_of)).collection
+        try:
+            series = load_split(run.config.source, "train", options).collection
+        except InputError as error:
+            raise InputError(
+                f"{error} The run's training cases are what the model file is proved on; name other series "
+                "of the same channels with --data SOURCE."
+            ) from None
+    elif (path := Path(data)).is_file():
+        known = roles_of(path, TableOptions(), run.card) if is_table(path) else TableOptions()
+        series = load_file(path, replace(known, label_of=label_of)).collection
+    else:
+        series = load_split(data, "train", TableOptions()).collection
     if len(series.channels) != len(run.card.channels):
         raise InputError(
             f"{data}: {len(series.channels)} channels, the run was trained on {len(run.card.channels)} "

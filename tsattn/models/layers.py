@@ -9,12 +9,16 @@ from torch import Tensor, nn
 
 from tsattn.models.attention import Heads, build
 
+FARTHEST = 1e4
+"""Standard deviations from the training mean; far outside of all that is measured."""
+
 
 class Standardise(nn.Module):
     """(x − mean) / std per channel with the training cases' statistics; what is missing becomes zero.
 
     A value missing in an observed timepoint so becomes its channel's training mean, and a
-    timepoint at which nothing was observed becomes zero in every channel.
+    timepoint at which nothing was observed becomes zero in every channel. What lies farther from the
+    mean than FARTHEST deviations counts as that far, so that no finite value can overflow inside.
     """
 
     mean: Tensor
@@ -29,7 +33,8 @@ class Standardise(nn.Module):
         """(B, C, T) without NaN from (B, C, T) with NaN where not observed."""
         missing = values.isnan()
         filled = torch.where(missing, self.mean[:, None], values)
-        return (filled - self.mean[:, None]) / self.std[:, None]
+        standard = (filled - self.mean[:, None]) / self.std[:, None]
+        return standard.clamp(-FARTHEST, FARTHEST)
 
 
 class SinusoidalPosition(nn.Module):

@@ -19,6 +19,9 @@ from torch.nn import functional as F
 
 from tsattn.errors import InputError
 
+LONGEST_PATCH = 4096
+"""Timepoints; a patch has a weight a timepoint, channel and feature."""
+
 
 class TokenStage(nn.Module):
     """Base of all token stages; the module's docstring is the contract of `forward`."""
@@ -107,7 +110,7 @@ class PatchTokens(TokenStage):
     def __init__(self, channels: int, width: int, option: str | None = None) -> None:
         super().__init__()
         numbers = [int(word) if word.strip().isdecimal() else 0 for word in (option or "").split(",")]
-        if len(numbers) > 2 or min(numbers) < 1:
+        if len(numbers) > 2 or not 1 <= min(numbers) <= max(numbers) <= LONGEST_PATCH:
             raise ValueError(
                 "patch needs its length in timepoints and may have a stride, e.g. patch:16 or patch:16,8"
             )

@@ -47,6 +47,6 @@ def plan(
     training.setdefault("validation", VALIDATION_SHARE if spares_validation(train.labels, groups) else 0.0)
     cases = len(train)
     training.setdefault("batch_size", 16 if cases < 1000 else 32 if cases < 4000 else 64)
-    steps = -(-round(cases * (1 - training["validation"])) // training["batch_size"])
+    steps = max(1, -(-round(cases * (1 - training["validation"])) // training["batch_size"]))
     training.setdefault("epochs", max(min(EPOCHS, MOST_STEPS // steps), -(-FEWEST_STEPS // steps), 1))
     return ModelConfig(**model), TrainingConfig(**training)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import itertools
+import logging
 import platform
 import re
 from collections import Counter
@@ -31,6 +32,10 @@ from tsattn.training.loop import Epoch, Fit, fit
 from tsattn.training.plan import VALIDATION_SHARE, plan
 from tsattn.training.resident import ResidentCases
 
+logger = logging.getLogger(__name__)
+
+SMALLEST_SPREAD = 1e-8
+"""Of a channel, relative to its mean; below it float32 values are all the same."""
 PACKAGES = ("torch", "numpy", "aeon", "pandas", "pyarrow", "onnx", "safetensors")
 
 
@@ -177,8 +182,11 @@ def _take_statistics(model: TransformerClassifier, train: Collection) -> None:
     std = np.sqrt((centred**2).sum(axis=(0, 2)) / count)
     model.standardise.mean.copy_(torch.from_numpy(mean))
     # A channel that never changes says nothing: it becomes zero instead of being divided by zero.
-    floor = 1e-6 * np.maximum(np.abs(mean), 1e-6)
-    model.standardise.std.copy_(torch.from_numpy(np.where(std > floor, std, 1.0)))
+    constant = std <= np.maximum(SMALLEST_SPREAD * np.abs(mean), np.finfo(np.float32).tiny)
+    model.standardise.std.copy_(torch.from_numpy(np.where(constant, 1.0, std)))
+    if constant.any():
+        names = ", ".join(name for name, same in zip(train.channels, constant, strict=True) if same)
+        logger.warning("Channels that never change in the training cases and so say nothing: %s.", names)
 
 
 def _card(prepared: Prepared, result: Fit) -> ModelCard:
@@ -244,6 +252,6 @@ def _environment(config: RunConfig) -> dict[str, Any]:
 def _fresh_folder(loaded: LoadedSplit, model: ModelConfig, training: TrainingConfig) -> Path:
     """runs/NAME-SPEC-seedN, numbered where that exists."""
     words = f"{loaded.name}-{model.attention}-seed{training.seed}"
-    stem = re.sub(r"[^\w.+-]", "-", words)
+    stem = re.sub(r"[^\w.+-]", "-", words)[-100:]
     names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
     return next(path for path in (Path("runs") / name for name in names) if not path.exists())

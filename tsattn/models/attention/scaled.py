@@ -12,6 +12,7 @@ from tsattn.models.attention.contract import BuildInner, Heads, Mechanism
 from tsattn.models.attention.registry import wrapper
 
 LEARNED = "conv"
+GREATEST_SCALE = 4096
 
 
 @wrapper(
@@ -89,8 +90,10 @@ def _doubling(heads: int) -> list[int]:
 
 def _spread(words: list[str], heads: int) -> list[int]:
     scales = [int(word) if word.strip().isdecimal() else 0 for word in words]
-    if min(scales) < 1:
-        raise ValueError(f"scales must be whole numbers of timepoints, at least 1, not '{','.join(words)}'")
+    if not 1 <= min(scales) <= max(scales) <= GREATEST_SCALE:
+        raise ValueError(
+            f"scales must be whole numbers of timepoints, 1 to {GREATEST_SCALE}, not '{','.join(words)}'"
+        )
     if heads % len(scales):
         raise ValueError(f"{len(scales)} scales cannot be spread evenly over {heads} heads")
     return [scale for scale in scales for _ in range(heads // len(scales))]

@@ -10,6 +10,7 @@ from tsattn.models.attention.contract import Heads, Mechanism
 from tsattn.models.attention.registry import core
 
 DEFAULT_WINDOW = 32
+GREATEST_WINDOW = 4096
 
 
 @core(
@@ -32,34 +33,36 @@ class Local(Mechanism):
     def __init__(self, heads: Heads, option: str | None = None) -> None:
         super().__init__()
         window = DEFAULT_WINDOW if option is None else int(option) if option.isdecimal() else 0
-        if window < 1:
-            raise ValueError(f"the window must be a whole number of timepoints, at least 1, not '{option}'")
+        if not 1 <= window <= GREATEST_WINDOW:
+            raise ValueError(
+                f"the window must be a whole number of timepoints, 1 to {GREATEST_WINDOW}, not '{option}'"
+            )
         self.reach = max(window // heads.stride, 1)  # in keys, to either side
         self.stride = heads.stride
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, observed: Tensor | None) -> Tensor:
         if observed is None:
             observed = torch.ones(k.shape[0], k.shape[2], dtype=torch.bool, device=k.device)
-        per_block = self.reach * self.stride
+        # Blocks need be no longer than the series; in an exported graph its length is not known.
+        reach = self.reach if torch.compiler.is_exporting() else min(self.reach, k.shape[2])
+        per_block = reach * self.stride
         blocks = (q.shape[2] + per_block - 1) // per_block
-        keys, values, visible = self.seen_by_blocks(k, v, observed, blocks)
+        keys, values, visible = self.seen_by_blocks(k, v, observed, blocks, reach)
         return _attend(q, keys, values, visible, per_block)
 
     def seen_by_blocks(
-        self, k: Tensor, v: Tensor, observed: Tensor, blocks: int
+        self, k: Tensor, v: Tensor, observed: Tensor, blocks: int, reach: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """What each block of reach·stride queries sees, K keys each.
 
         Keys and values (B, blocks, H, K, D) and `visible` (B, blocks, reach·stride, K), True where
         the query may see the key.
         """
-        near = _with_neighbours(observed[:, None, :, None].to(k.dtype), blocks, self.reach)[
-            :, :, 0, None, :, 0
-        ]
-        query = torch.arange(self.reach * self.stride, device=k.device) // self.stride + self.reach
-        key = torch.arange(3 * self.reach, device=k.device)
-        band = (query[:, None] - key[None, :]).abs() <= self.reach  # (reach·stride, 3·reach)
-        keys, values = (_with_neighbours(x, blocks, self.reach) for x in (k, v))
+        near = _with_neighbours(observed[:, None, :, None].to(k.dtype), blocks, reach)[:, :, 0, None, :, 0]
+        query = torch.arange(reach * self.stride, device=k.device) // self.stride + reach
+        key = torch.arange(3 * reach, device=k.device)
+        band = (query[:, None] - key[None, :]).abs() <= reach  # (reach·stride, 3·reach)
+        keys, values = (_with_neighbours(x, blocks, reach) for x in (k, v))
         return keys, values, (near > 0) & band
 
 
@@ -74,17 +77,15 @@ class Strided(Local):
     """Softmax over the keys at most W timepoints away and over keys 0, W, 2W, …, each counted once."""
 
     def seen_by_blocks(
-        self, k: Tensor, v: Tensor, observed: Tensor, blocks: int
+        self, k: Tensor, v: Tensor, observed: Tensor, blocks: int, reach: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """As `Local.seen_by_blocks`, and behind the near keys the far ones outside a query's window."""
-        keys, values, visible = super().seen_by_blocks(k, v, observed, blocks)
+        keys, values, visible = super().seen_by_blocks(k, v, observed, blocks, reach)
         every = slice(None, None, self.reach)
         far_keys, far_values = (x[:, None, :, every].expand(-1, blocks, -1, -1, -1) for x in (k, v))
         far = torch.arange(far_keys.shape[3], device=k.device) * self.reach
-        query = torch.arange(blocks * self.reach * self.stride, device=k.device) // self.stride
-        outside = ((query[:, None] - far[None, :]).abs() > self.reach).view(
-            blocks, self.reach * self.stride, -1
-        )
+        query = torch.arange(blocks * reach * self.stride, device=k.device) // self.stride
+        outside = ((query[:, None] - far[None, :]).abs() > self.reach).view(blocks, reach * self.stride, -1)
         far_visible = observed[:, None, None, every] & outside  # (B, blocks, reach·stride, far)
         return (
             torch.cat([keys, far_keys], dim=3),
