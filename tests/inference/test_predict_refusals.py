@@ -42,6 +42,7 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     "output unwritable": (("model.onnx", "good.csv", "-o", "/proc/o.csv"), 2, "/proc/o.csv"),
     "output is a device": (("model.onnx", "good.csv", "-o", "/dev/null"), 2, "/dev/null"),
     "output is the input": (("model.onnx", "good.csv", "-o", "good.csv"), 2, "one of the files"),
+    "output is the model": (("model.onnx", "good.csv", "-o", "model.onnx"), 2, "is the model"),
     "mps": (("model.onnx", "good.csv", "--device", "mps"), 2, "mps"),
     "no such batch": (("model.onnx", "good.csv", "--batch-size", "0"), 2, "batch-size"),
 }
@@ -121,6 +122,11 @@ def test_cuda_asked_for_and_not_had_leaves_with_3(bench: Path) -> None:
     assert not (bench / "out.csv").exists()
 
 
+def hears_ctrl_c() -> None:
+    """A suite that runs in the background may have been told to ignore it, and so its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_leaves_nothing_half_written(make_model: MakeModel, tmp_path: Path) -> None:
     model = make_model(CLASSES, CHANNELS)
     source = tmp_path / "big.csv"
@@ -133,6 +139,7 @@ def test_ctrl_c_leaves_nothing_half_written(make_model: MakeModel, tmp_path: Pat
         [sys.executable, "-m", "tsattn", "predict", *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=hears_ctrl_c,  # noqa: PLW1509 - it sets one signal and takes no lock
     )
     deadline = time.monotonic() + 30
     while not any(p.stat().st_size for p in tmp_path.glob(".o.csv.*")) and time.monotonic() < deadline:

@@ -196,11 +196,23 @@ def test_train_fetches_what_it_needs(tsattn: Any, web: Any, way: Way, place: Pat
     assert "Type tsattn data download Motions to have it as it was." in done.stderr
 
 
+def hears_ctrl_c() -> None:
+    """A suite that runs in the background may have been told to ignore it, and so its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_leaves_at_once_with_130(web: Any, way: Way, tmp_path: Path, tsattn: Any, place: Path) -> None:
     web.rules[ZIP] = lambda n, honest: replace(honest, stall=20_000)
     command = [sys.executable, "-m", "tsattn", "data", "download", "Motions", "--mirror", f"{web.url}/mirror"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hears_ctrl_c,  # noqa: PLW1509 - it sets one signal and takes no lock
+    )
     part = place / "partial/Motions/mirror-Motions.zip"
     until = time.monotonic() + 30
     while not (part.is_file() and part.stat().st_size == 20_000):
