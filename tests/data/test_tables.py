@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from tsattn.data import csvread
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
+from tsattn.data.csvdialect import Unpacked
 from tsattn.data.sources import load_split
 from tsattn.data.tables import read_table, sorted_classes, stream_table, table_roles
 from tsattn.data.write_tables import write_long_csv, write_wide_csv
@@ -193,7 +195,9 @@ def test_the_model_s_channels_are_found_by_name(tmp_path: Path, caplog: pytest.L
     long = table(tmp_path, "id,note,z,x,y\na,hm,9,1,2\na,hm,9,3,4\n")
     (block,) = stream_table(long, NONE, channels=("y", "x"))
     np.testing.assert_array_equal(block.values, [[[2, 4], [1, 3]]])
-    assert not caplog.records
+    assert [record.getMessage().split(": ", 1)[1] for record in caplog.records] == [
+        "not in the training data and not used: z."
+    ] * 2
 
 
 def test_other_names_are_taken_in_order_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -249,3 +253,34 @@ def test_labels_of_timepoints(tmp_path: Path) -> None:
     np.testing.assert_array_equal(cases.values[:, 0], [[1, 2, 3, 4], [5, 6, np.nan, np.nan]])
     with pytest.raises(InputError, match="the label changes from 'run' to 'idle' within a case"):
         read_table(table, TableOptions(label="state"))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_header_that_counts_is_a_header_with_and_without_the_label(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, first: int
+) -> None:
+    names = ",".join(map(str, range(first, first + 4)))
+    (tmp_path / "labelled.csv").write_text(f"{names},target\n1,2,3,4,a\n5,6,7,8,b\n")
+    (tmp_path / "new.csv").write_text(f"{names}\n1,2,3,4\n5,6,7,8\n")
+    labelled, _ = read_table(tmp_path / "labelled.csv", TableOptions(label="target"))
+    assert "counts" not in caplog.text
+    new, _ = read_table(tmp_path / "new.csv", TableOptions(), labelled.channels)
+    assert f"the first line counts from {first} and is taken for column names" in caplog.text
+    assert new.channels == labelled.channels
+    np.testing.assert_array_equal(new.values, labelled.values)
+
+
+def test_threads_of_the_reader_never_call_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # They outlive an error, and a thread that calls Python while it ends aborts the process.
+    threads = set()
+    read = Unpacked.read
+
+    def watched(file: Unpacked, size: int = -1) -> bytes:
+        threads.add(threading.current_thread())
+        return read(file, size)
+
+    monkeypatch.setattr(Unpacked, "read", watched)
+    (tmp_path / "t.csv").write_text("x_0,x_1\n" + "1,2\n" * 999 + "1,two\n")
+    with pytest.raises(InputError, match="t.csv:1001: column 'x_1' holds 'two'"):
+        read_table(tmp_path / "t.csv", TableOptions())
+    assert threads == {threading.main_thread()}

@@ -54,9 +54,11 @@ def predict(
 
     with interrupts.held():
         from tsattn.data.columns import TableOptions
+        from tsattn.inference.output import refuse_model
         from tsattn.inference.pipeline import predict_files
 
     console.hear_remarks()
+    refuse_model(output, Path(model), but=(".csv", ".txt", ".tsv"))
     predictor = open_predictor(model, device, threads, parallel_calls=True)
     console.remark(
         f"{model}: {predictor.card.attention}, {len(predictor.card.classes)} classes, {predictor.provider}"

@@ -17,6 +17,7 @@ from typing import Literal, get_args
 from tsattn.data.csvtext import listed
 from tsattn.data.rows import TableHead
 from tsattn.data.timepoints import in_order_of_time
+from tsattn.data.trainedcolumns import as_text, first_absent, from_text, say_absent, say_left_out
 from tsattn.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class TableOptions:
     label_of: "timepoint" where the label of a long table may change within a case.
     labels, label_pattern: of several files, the table with a label a file, or a regular expression whose
     one group is the label in a file's name.
+    columns: never typed; what `TableRoles.for_card` notes of the training table.
     """
 
     layout: str | None = None
@@ -51,6 +53,7 @@ class TableOptions:
     label_of: str | None = None
     labels: str | None = None
     label_pattern: str | None = None
+    columns: str | None = None
 
     @staticmethod
     def of(table: Mapping[str, str]) -> TableOptions:
@@ -78,6 +81,12 @@ class TableRoles:
         """`layout`, `id`, `time`, `label` and `group` as far as they are there, for the model card."""
         roles = {role: getattr(self, role) for role in ("layout", "id", "time", "label", "group")}
         return {role: name for role, name in roles.items() if name is not None}
+
+    def for_card(self) -> dict[str, str]:
+        """`as_dict`, and where no column names a channel the value columns as `columns`."""
+        nameless = self.layout == "wide" and self.channels == (ONE_CHANNEL,)
+        nameless = nameless and not all(map(_NUMBERED.fullmatch, self.columns[0]))
+        return self.as_dict() | ({"columns": as_text(self.columns[0])} if nameless else {})
 
 
 def resolve_roles(
@@ -110,7 +119,7 @@ def resolve_roles(
         if named.time is not None:
             logger.warning("%s: column %r is taken for a time and not used.", head.path, named.time)
             named = replace(named, time=None)
-        groups = _wide_groups(head, spare, channels)
+        groups = _wide_groups(head, spare, channels, options.columns)
     else:
         groups = _long_groups(head, {named.id, named.time, named.label, named.group}, channels)
     if channels is not None:
@@ -134,6 +143,11 @@ def layout_of_files(head: TableHead, options: TableOptions) -> Layout:
     numbered = named.time is None and _numbered(head, {named.label, named.group})
     alone = named.id is None and not numbered
     return "file" if options.layout is None and alone else _layout(head, options, named)
+
+
+def names_timepoints(head: TableHead) -> bool:
+    """True if columns are of the form CHANNEL_TIMEPOINT."""
+    return bool(_numbered(head, set()))
 
 
 def _named(head: TableHead, options: TableOptions) -> TableOptions:
@@ -190,17 +204,24 @@ def _ids_repeat(head: TableHead, column: str) -> bool:
 
 
 def _wide_groups(
-    head: TableHead, spare: set[str | None], wanted: tuple[str, ...] | None
+    head: TableHead, spare: set[str | None], wanted: tuple[str, ...] | None, trained: str | None
 ) -> dict[str, tuple[str, ...]]:
-    """Channel → value columns in order of time."""
+    """Channel → value columns in order of time; trained: columns noted in training."""
     numbered = _numbered(head, spare)
+    known = from_text(head, trained) if trained is not None else ()
+    if known and (absent := first_absent(head, known, spare)) is None:
+        say_left_out(head, (name for name in _numeric(head, spare) if name not in set(known)))
+        return {ONE_CHANNEL: known}
     if wanted is not None and set(wanted) <= set(every := _numbered(head, spare, text=True)):
+        say_left_out(head, (name for name in numbered if name not in wanted))
         numbered = {name: every[name] for name in wanted}
         ignored: list[str] = []
     else:
         values = _numeric(head, spare)
         if not numbered:
             _say_text_columns(head, spare)
+            if known and absent is not None:
+                say_absent(head, absent, values)
             return {ONE_CHANNEL: _at_least_one(head, values)}
         used = {column for columns in numbered.values() for _, column in columns}
         ignored = [column for column in values if column not in used]
@@ -217,6 +238,7 @@ def _long_groups(
 ) -> dict[str, tuple[str, ...]]:
     """Channel → its one column."""
     if wanted is not None and set(wanted) <= set(head.names) - spare:
+        say_left_out(head, (name for name in _numeric(head, spare) if name not in wanted))
         return {name: (name,) for name in wanted}
     _say_text_columns(head, spare)
     return {name: (name,) for name in _at_least_one(head, _numeric(head, spare))}
@@ -229,8 +251,9 @@ def _as_the_model_has_them(
     if set(wanted) <= set(groups):
         return {name: groups[name] for name in wanted}
     if len(groups) != len(wanted):
+        count = f"{len(groups)} channel{'' if len(groups) == 1 else 's'}"
         raise InputError(
-            f"{head.path}: {len(groups)} channels ({listed(list(groups))}), the model expects {len(wanted)} "
+            f"{head.path}: {count} ({listed(list(groups))}), the model expects {len(wanted)} "
             f"({listed(wanted)})."
         )
     logger.warning(

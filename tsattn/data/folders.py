@@ -89,7 +89,9 @@ def first_of(source: FileSet, options: TableOptions) -> tuple[TableOptions, tupl
     chosen = _as_the_first(source, replace(options, label=None) if typed else options)
     channels = _read(source.files[0], chosen, source).channels
     labels = options.label if options.labels is not None else chosen.label
-    return replace(options, layout=chosen.layout, id=chosen.id, time=chosen.time, label=labels), channels
+    return replace(
+        options, layout=chosen.layout, id=chosen.id, time=chosen.time, label=labels, columns=chosen.columns
+    ), channels
 
 
 def folder_files(folder: Path, options: TableOptions) -> FileSet | None:
@@ -152,7 +154,7 @@ def _as_the_first(source: FileSet, options: TableOptions) -> TableOptions:
             "If each file is one case, type --layout file.", source.place, first.name,
         )  # fmt: skip
     roles = resolve_roles(head, replace(options, layout=layout))
-    return TableOptions(**roles.as_dict(), label_of=options.label_of)
+    return TableOptions(**roles.for_card(), label_of=options.label_of)
 
 
 def _read(file: Path, options: TableOptions, source: FileSet) -> Collection:

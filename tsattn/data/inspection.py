@@ -87,7 +87,7 @@ def _inspect_whole(source: str, options: TableOptions, registry: Path | None) ->
     facts = describe(parts[part].collection)
     why = _obstacle(facts, part)
     reading = Reading(
-        roles=parts[part].table or None,
+        roles={role: name for role, name in parts[part].table.items() if role != "columns"} or None,
         facts=facts,
         command=None if why else train_command(source, TableOptions(), registry),
         obstacle=why,

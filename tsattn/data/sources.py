@@ -230,7 +230,7 @@ def _series(member: Member, split: Split | None = None) -> LoadedSplit:
 def _table(path: Path, options: TableOptions, channels: tuple[str, ...] | None = None) -> LoadedSplit:
     def read() -> Parsed:
         cases, roles = read_table(path, options, channels)
-        return Parsed(cases, roles.as_dict())
+        return Parsed(cases, roles.for_card())
 
     cases, table = through_cache(Member(path), {**vars(options), "channels": channels}, read)
     return LoadedSplit(collection=cases, name=_set_name(path.name), origin=str(path), table=table)
@@ -239,7 +239,7 @@ def _table(path: Path, options: TableOptions, channels: tuple[str, ...] | None =
 def _table_beside(train: Path, test: Path, options: TableOptions) -> LoadedSplit:
     """The test table, its columns understood as those of the training table and in their order."""
     trained = table_roles(train, options)
-    options = TableOptions(**trained.as_dict(), label_of=options.label_of)
+    options = TableOptions(**trained.for_card(), label_of=options.label_of)
     count = len(table_roles(test, options).channels)
     if count != len(trained.channels):
         raise _channels_differ(str(test), count, str(train), len(trained.channels))

@@ -68,20 +68,23 @@ def predict_all(predictor: Predictor, collection: Collection, batch_size: int = 
 def match_channels(collection: Collection, card: ModelCard) -> Collection:
     """The cases with their channels in the order in which the model was trained.
 
-    The same names in another order are put in order; other names are taken in the order they come,
-    with a remark. InputError if their number is another.
+    Channels of these names are taken by name, whatever stands beside them, with a remark that says what
+    is left out; other names are taken in the order they come, with a remark. InputError if their number
+    is another.
     """
     have, want = collection.channels, card.channels
     if have == want:
         return collection
+    if set(want) <= set(have) and len(set(have)) == len(have):
+        if left := tuple(name for name in have if name not in want):
+            _log.warning("Channels that the model was not trained on are not used: %s.", _named(left))
+        places = [have.index(name) for name in want]
+        return replace(collection, values=np.ascontiguousarray(collection.values[:, places]), channels=want)
     if len(have) != len(want):
         raise InputError(
             f"The data have {len(have)} channels ({_named(have)}); the model was trained on {len(want)} "
             f"({_named(want)}). Give the data that the model was made for."
         )
-    if sorted(have) == sorted(want) and len(set(have)) == len(have):
-        places = [have.index(name) for name in want]
-        return replace(collection, values=np.ascontiguousarray(collection.values[:, places]), channels=want)
     _log.warning(
         "The channels (%s) are not called as in training (%s); they are taken in the order they stand in.",
         _named(have),

@@ -36,6 +36,21 @@ class PredictionRows:
             self._writer.writerow([name, self._classes[index], f"{shares[index]:.6f}", *columns])
 
 
+def refuse_model(output: Path, model: Path, *, but: tuple[str, ...] = ()) -> None:
+    """InputError if `output` is the model file, or a file of the run folder `model` that it is made of.
+
+    but: endings of files in the run folder that may be replaced.
+    """
+    if not output.is_file():
+        return
+    parts = [model] if model.is_file() else list(model.iterdir()) if model.is_dir() else []
+    for part in parts:
+        free = part != model and part.name != "history.csv" and part.suffix.lower() in but
+        if not free and part.is_file() and output.samefile(part):
+            what = "the model" if part == model else f"part of the run {model}"
+            raise InputError(f"-o {output} is {what} and would be overwritten. Type another -o.")
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
     """A text file that appears at `path` when the block ends, and never if it ends with an error.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tsattn.card import ModelCard
 from tsattn.data.collection import Collection
-from tsattn.data.columns import TableOptions, layout_of_files
+from tsattn.data.columns import TableOptions, layout_of_files, names_timepoints
 from tsattn.data.formats import is_series, series_blocks
 from tsattn.data.heads import open_head
 from tsattn.data.preparation import Preparation, mean_by_recording, prepare_cases
@@ -134,7 +134,8 @@ def roles_of(path: Path, options: TableOptions, card: ModelCard) -> TableOptions
     """`options`, completed with the roles of the training table where this file has such columns.
 
     What the user typed stands. The wide layout is never taken over: the header tells it as well, and
-    a long file read as wide would give wrong rows without an error.
+    a long file read as wide would give wrong rows without an error. The time of training is a time here
+    even where channels are missing: it never becomes a channel.
     """
     head = open_head(path)
     columns = set(head.names)
@@ -146,14 +147,21 @@ def roles_of(path: Path, options: TableOptions, card: ModelCard) -> TableOptions
     }
     id_column = options.id or known.get("id")
     alike = card.table.get("layout") == "long" and set(card.channels) <= columns and options.layout != "wide"
-    is_long = options.layout == "long" or (alike and id_column is not None)
-    files = card.table.get("layout") == "file" and set(card.channels) <= columns and id_column is None
-    is_case = options.layout == "file" or (files and layout_of_files(head, options) == "file")
+    label, group = options.label or known.get("label"), options.group or known.get("group")
+    told = layout_of_files(head, replace(options, id=id_column, label=label, group=group))
+    alike = set(card.channels) <= columns and options.layout != "wide"
+    timed = "time" in known and (told != "wide" or not names_timepoints(head)) and options.layout != "wide"
+    trained = card.table.get("layout")
+    is_long = options.layout == "long" or (trained == "long" and (timed or (alike and id_column is not None)))
+    is_case = options.layout == "file" or (
+        trained == "file" and told == "file" and id_column is None and (timed or alike)
+    )
     return TableOptions(
         layout="long" if is_long else "file" if is_case else options.layout,
         id=id_column,
-        time=options.time or (known.get("time") if is_long or is_case else None),
-        label=options.label or known.get("label"),
-        group=options.group or known.get("group"),
+        time=options.time or (known.get("time") if is_long or is_case or timed else None),
+        label=label,
+        group=group,
         label_of=options.label_of,
+        columns=None if is_long or is_case else card.table.get("columns"),
     )
