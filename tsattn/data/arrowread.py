@@ -179,7 +179,9 @@ def _is_parquet(path: Path) -> bool:
 def _opened(path: Path) -> Iterator[_ParquetSource | _ArrowSource]:
     with path.open("rb") as file:
         if _is_parquet(path):
-            yield _ParquetSource(file)
+            # not the Python file: Arrow's threads may outlive an error, and must not call Python then
+            with pa.OSFile(str(path)) as native:
+                yield _ParquetSource(native)
         else:
             yield _ArrowSource(pa.memory_map(str(path)), file.read(6))
 

@@ -48,6 +48,12 @@ class CsvFile:
         """The unpacked bytes. InputError if it cannot be opened, and on reading what is damaged."""
         return Unpacked(self.path)
 
+    def open_native(self) -> Any:
+        """The unpacked bytes as an Arrow stream, which threads read without Python. OSError."""
+        import pyarrow as pa
+
+        return pa.input_stream(str(self.path), COMPRESSIONS.get(self.path.suffix.lower()))
+
     def open_text(self) -> io.TextIOWrapper:
         """The unpacked text; newlines stay as they are."""
         return io.TextIOWrapper(io.BufferedReader(self.open_bytes(), 1 << 17), "utf-8-sig", newline="")
@@ -61,14 +67,12 @@ class CsvFile:
 
 
 class Unpacked(io.RawIOBase):
-    """The bytes of a file, unpacked on the way. quotes: marks read so far; nul: whether a NUL was read."""
+    """The bytes of a file, unpacked on the way."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
 
         self._path = path
-        self.quotes = 0
-        self.nul = False
         try:
             compression = COMPRESSIONS.get(path.suffix.lower())
             self._raw: Any = pa.input_stream(str(path), compression) if compression else path.open("rb")
@@ -92,8 +96,6 @@ class Unpacked(io.RawIOBase):
                 if self._path.suffix.lower() in COMPRESSIONS
                 else f"{self._path} cannot be read: {error.strerror or error}."
             ) from None
-        self.quotes += data.count(b'"')
-        self.nul = self.nul or b"\0" in data
         return data
 
     def readinto(self, buffer: Any) -> int:

@@ -33,21 +33,32 @@ def csv_batches(head: Head, numbers: list[int], strings: list[int]) -> Iterator[
         strings_can_be_null=False,
         decimal_point=head.file.decimal,
     )
+    _refuse_nul_and_open_quote(head)
+    try:
+        with head.file.open_native() as file, pa_csv.open_csv(file, read, parse, convert) as reader:
+            yield from reader
+    except (pa.ArrowInvalid, OSError) as error:
+        meaning = {at: head.names[at] for at in numbers}
+        raise InputError(
+            open_quote(head.file)
+            or first_fault(head.file, width, meaning)
+            or f"{head.path}: cannot be read as CSV ({error})."
+        ) from None
+
+
+def _refuse_nul_and_open_quote(head: Head) -> None:
+    """Looks through the bytes for what pyarrow takes without a word; InputError also for damaged files.
+
+    A pass of its own, because pyarrow reads ahead in threads that outlive an error: they must never
+    call Python, which may be ending by then (they would abort the process).
+    """
+    quotes = 0
     with head.file.open_bytes() as file:
-        try:
-            with pa_csv.open_csv(file, read, parse, convert) as reader:
-                for batch in reader:
-                    if file.nul:
-                        raise nul_byte(head.file)
-                    yield batch
-        except pa.ArrowInvalid as error:
-            meaning = {at: head.names[at] for at in numbers}
-            raise InputError(
-                open_quote(head.file)
-                or first_fault(head.file, width, meaning)
-                or f"{head.path}: cannot be read as CSV ({error})."
-            ) from None
-    if file.quotes % 2 and (fault := open_quote(head.file)):
+        while block := file.read(_BLOCK_BYTES):
+            if b"\0" in block:
+                raise nul_byte(head.file)
+            quotes += block.count(b'"')
+    if quotes % 2 and (fault := open_quote(head.file)):
         # pyarrow takes an open quote for one that is closed at the end, and swallows rows.
         raise InputError(fault)
 
