@@ -35,6 +35,8 @@ def message(path: Path, **options: str) -> str:
         ("id,x_0\na,1\n".encode("utf-16"), "t.csv: UTF-16 text. Save the file as UTF-8"),
         (b"id,x_0\na,1\n\xfc,2\n", "t.csv:3: not UTF-8. Save the file as UTF-8 text"),
         (b"1,2\n3,4\n", "t.csv:1: the first line holds only numbers ('1, 2')."),
+        (b"0,2,1\n3,4,5\n", "t.csv:1: the first line holds only numbers ('0, 2, 1')."),
+        (b"2,3,4\n3,4,5\n", "t.csv:1: the first line holds only numbers ('2, 3, 4')."),
         (b"id,x,x\na,1,2\n", "t.csv:1: two columns are called 'x'. Rename one of them."),
         (b"id,x_0\na,1\n\nb,2,3\n", "t.csv:4: 3 fields, the header has 2."),
         (b"id,x_0\na\n", "t.csv:2: 1 fields, the header has 2."),

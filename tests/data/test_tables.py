@@ -281,6 +281,6 @@ def test_threads_of_the_reader_never_call_python(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(Unpacked, "read", watched)
     (tmp_path / "t.csv").write_text("x_0,x_1\n" + "1,2\n" * 999 + "1,two\n")
-    with pytest.raises(InputError, match="t.csv:1001: column 'x_1' holds 'two'"):
+    with pytest.raises(InputError, match=r"t.csv:1001: column 'x_1' holds 'two'"):
         read_table(tmp_path / "t.csv", TableOptions())
     assert threads == {threading.main_thread()}

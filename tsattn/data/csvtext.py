@@ -76,8 +76,10 @@ class Head(TableHead):
         return open_quote(self.file)
 
     def remark(self) -> str | None:
-        """The separator and decimal sign where they are not the usual ones."""
-        return self.file.remark()
+        """The separator and decimal sign where they are not the usual ones, and a header that counts."""
+        counted = f"the first line counts from {self.names[0]} and is taken for column names"
+        said = [counted if _counts(self.names) else None, self.file.remark()]
+        return "; ".join(filter(None, said)) or None
 
 
 def read_head(path: Path) -> Head:
@@ -219,7 +221,7 @@ def _start(path: Path) -> tuple[str, bool]:
 
 def _refuse_what_is_no_header(path: Path, line: int, names: tuple[str, ...]) -> None:
     where = f"{path}:{line}"
-    if all(is_number(name) for name in names if name):
+    if all(is_number(name) for name in names if name) and not _counts(names):
         raise InputError(
             f"{where}: the first line holds only numbers ({_short(', '.join(names))}). "
             "A table begins with a line of column names: add one."
@@ -229,6 +231,11 @@ def _refuse_what_is_no_header(path: Path, line: int, names: tuple[str, ...]) -> 
         if name and name in seen:
             raise InputError(f"{where}: two columns are called {_short(name)}. Rename one of them.")
         seen.add(name)
+
+
+def _counts(names: tuple[str, ...]) -> bool:
+    """Whether they are 0, 1, 2, … or 1, 2, 3, …, as pandas names columns; two numbers may be chance."""
+    return len(names) > 2 and any(names == tuple(map(str, range(i, i + len(names)))) for i in (0, 1))
 
 
 def _short(text: str) -> str:
