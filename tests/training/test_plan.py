@@ -76,3 +76,9 @@ def test_unknown_preset() -> None:
         InputError, match=r"preset 'bass': there is none. Did you mean 'base'\? There are: base"
     ):
         load_preset("bass")
+
+
+@pytest.mark.parametrize("rate", [float("inf"), float("nan"), -0.1])
+def test_a_learning_rate_that_is_none(rate: float) -> None:
+    with pytest.raises(InputError, match=r"--lr .*: a learning rate is a finite number"):
+        training(12, learning_rate=rate)

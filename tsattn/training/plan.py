@@ -11,12 +11,14 @@ Rules, each overridden by its option:
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tsattn.config import ModelConfig, TrainingConfig, load_preset
 from tsattn.data.collection import Collection
 from tsattn.data.splits import spares_validation
+from tsattn.errors import InputError
 
 VALIDATION_SHARE = 0.2
 EPOCHS, FEWEST_STEPS, MOST_STEPS = 60, 600, 8000
@@ -28,7 +30,8 @@ def plan(
     """Configurations for these training cases: `asked` before preset before rules and defaults.
 
     asked: values by field name of either configuration; None where the user said nothing.
-    groups: of the cases, where some may not be torn apart.
+    groups: of the cases, where some may not be torn apart. InputError for a preset that there is not
+    and a learning rate that is no rate.
     """
     assert train.labels is not None
     recipe = load_preset(preset)
@@ -49,4 +52,10 @@ def plan(
     training.setdefault("batch_size", 16 if cases < 1000 else 32 if cases < 4000 else 64)
     steps = max(1, -(-round(cases * (1 - training["validation"])) // training["batch_size"]))
     training.setdefault("epochs", max(min(EPOCHS, MOST_STEPS // steps), -(-FEWEST_STEPS // steps), 1))
-    return ModelConfig(**model), TrainingConfig(**training)
+    config = TrainingConfig(**training)
+    if not 0 <= config.learning_rate < math.inf:
+        raise InputError(
+            f"--lr {config.learning_rate:g}: a learning rate is a finite number, 0 or more; "
+            "usual are 1e-4 to 1e-2. Type such a number."
+        )
+    return ModelConfig(**model), config

@@ -12,6 +12,7 @@ from tsattn.models.attention.registry import wrapper
 
 VARIANCE_FLOOR = 1e-5
 LEARNED = "learn"
+LARGEST_BETA = 1e3
 
 
 @wrapper(
@@ -126,6 +127,6 @@ def _beta(text: str) -> float:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"beta must be a number or {LEARNED}, not '{text}'")
+    if not abs(number) <= LARGEST_BETA:
+        raise ValueError(f"beta must be a number of at most {LARGEST_BETA:g} or {LEARNED}, not '{text}'")
     return number
