@@ -73,7 +73,7 @@ def trials(series: Collection) -> Iterator[tuple[str, NDArray[np.float32]]]:
         for what, length in (
             ("shortest", shortest),
             ("longest", longest),
-            ("unseen", longest + longest // 2 + 1),
+            ("unseen", longest + longest // 8 + 1),
         ):
             batch = _stretch(series.values[generator.integers(len(series), size=size)], length)
             yield what, batch
