@@ -18,7 +18,7 @@ def test_three_times_the_file_takes_the_same_memory(make_model: Callable[..., Pa
     channels = tuple(f"channel{c}" for c in range(12))
     model = make_model(tuple("123456789"), channels)
     result = subprocess.run(
-        [sys.executable, str(SCRIPT), str(model), "12", "29", "15000", "45000"],
+        [sys.executable, str(SCRIPT), str(model), "12", "29", "22000", "66000"],
         check=False,
         capture_output=True,
         text=True,

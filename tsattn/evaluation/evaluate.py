@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import replace
 from typing import Literal
 
@@ -16,6 +17,7 @@ from tsattn.errors import InputError
 from tsattn.evaluation.metrics import Report, report
 from tsattn.inference.predictor import Predictor
 
+_NUMBERED = re.compile(r"dim_\d+")
 _log = logging.getLogger(__name__)
 
 
@@ -75,7 +77,9 @@ def match_channels(collection: Collection, card: ModelCard) -> Collection:
     have, want = collection.channels, card.channels
     if have == want:
         return collection
-    if set(want) <= set(have) and len(set(have)) == len(have):
+    # Files without channel names number them: there, more channels are other data.
+    named = not all(_NUMBERED.fullmatch(name) for name in want)
+    if set(want) <= set(have) and len(set(have)) == len(have) and (named or len(have) == len(want)):
         if left := tuple(name for name in have if name not in want):
             _log.warning("Channels that the model was not trained on are not used: %s.", _named(left))
         places = [have.index(name) for name in want]
