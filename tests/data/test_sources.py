@@ -137,7 +137,17 @@ def test_table_options_for_what_is_no_table_are_not_used(
     motions: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     load_split(str(motions), "train", TableOptions(label="y"))
-    assert f"{motions} is no table: --label y is not used." in caplog.text
+    assert f"{motions} has no columns: --label y is not used." in caplog.text
+    load_split("GunPoint", "train", TableOptions(time="t"))
+    assert "GunPoint has no columns: --time t is not used." in caplog.text
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_groups_are_refused_where_there_are_no_columns(motions: Path, split: Split) -> None:
+    """A split that was asked not to leak must not leak without a word."""
+    for source in (str(motions), "GunPoint"):
+        with pytest.raises(InputError, match=f"^--group subject: {source} has no columns, so which cases"):
+            load_split(source, split, TableOptions(group="subject"))
 
 
 def test_sources_that_are_not_there() -> None:

@@ -24,6 +24,7 @@ from typing import Literal
 from tsattn.data.archives import Member, has_pair, inner_pair, pair_in
 from tsattn.data.cache import Parsed, channels_kept, through_cache
 from tsattn.data.collection import Collection
+from tsattn.data.columnless import say_unused
 from tsattn.data.columns import TableOptions
 from tsattn.data.csvtext import listed
 from tsattn.data.facts import check_facts
@@ -87,7 +88,7 @@ def load_split(source: str, split: Split, options: TableOptions, registry: Path 
         raise InputError(f"{source}: no such file or folder.")
     else:
         entry = find_entry(source, registry)
-        loaded = _from_registry(entry, split)
+        loaded = _from_registry(entry, split, options)
         check_facts(loaded.collection, loaded.origin, entry, split)
     collection = loaded.collection
     if collection.labels is None and collection.timepoint_labels is None:
@@ -109,7 +110,8 @@ def load_file(path: Path, options: TableOptions) -> LoadedSplit:
     return _series(Member(path)) if is_series(path) else _table(path, options)
 
 
-def _from_registry(entry: DatasetEntry, split: Split) -> LoadedSplit:
+def _from_registry(entry: DatasetEntry, split: Split, options: TableOptions) -> LoadedSplit:
+    say_unused(options, entry.name)
     folder = embedded_folder(entry.name)
     if folder is not None:
         loaded = _from_pair(folder, split, TableOptions())
@@ -145,13 +147,13 @@ def _from_path(path: Path, split: Split, options: TableOptions) -> LoadedSplit:
     if not is_read(path):
         raise unknown_form(path)
     if holds_splits(path):
-        _say_unused(options, path)
+        say_unused(options, path)
         return _series(Member(path), split)
     file = _file_of(path, split)
     if not is_series(path):
         loaded = _table(file, options) if file == path else _table_beside(path, file, options)
     else:
-        _say_unused(options, path)
+        say_unused(options, path)
         loaded = _series(Member(file))
         if file != path:
             _check_channels(Member(path), loaded)
@@ -215,7 +217,7 @@ def _from_pair(place: Path, split: Split, options: TableOptions) -> LoadedSplit:
         if split == "test" and pair.train is not None:
             return _table_beside(pair.train.place, wanted.place, options)
         return _table(wanted.place, options)
-    _say_unused(options, place)
+    say_unused(options, place)
     loaded = _series(wanted)
     if split == "test" and pair.train is not None:
         _check_channels(pair.train, loaded)
@@ -286,10 +288,3 @@ def _say_if_also_a_name(source: str) -> None:
             "To have the data set, type the command in another folder.",
             source,
         )
-
-
-def _say_unused(options: TableOptions, path: Path) -> None:
-    said = vars(replace(options, label_of=None)).items()
-    used = [f"--{name.replace('_', '-')} {value}" for name, value in said if value is not None]
-    if used:
-        logger.warning("%s is no table: %s is not used.", path, ", ".join(used))

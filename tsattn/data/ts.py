@@ -1,8 +1,8 @@
 """Reader of .ts files, the format of the UEA and UCR archives.
 
-ts_header.py reads what stands before @data and ts_cases.py makes lines of text of the cases; here they
-become numbers. Blocks of lines are cast in bulk by pyarrow; a block it does not understand is read value
-by value, which also finds the line of an error.
+ts_header.py reads what stands before @data. Where all the rest is plain, ts_blocks.py turns it into numbers
+in bulk; else ts_cases.py makes lines of text of the cases first, and a block of them that is still not plain
+is read value by value, which also finds the line of an error.
 
 Not covered: the timestamps themselves (values are taken in the order of the file), and labels that
 contain blanks or ':', for which the format has no spelling.
@@ -11,16 +11,14 @@ contain blanks or ':', for which the format has no spelling.
 from __future__ import annotations
 
 import logging
-import os
 import re
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
-from tsattn.data.arrowcalls import call, cast
 from tsattn.data.collection import Collection
+from tsattn.data.ts_blocks import BLOCK, Parsed, Series, in_threads, parse_block, read_plain
 from tsattn.data.ts_cases import Case, check_channels, read_cases
 from tsattn.data.ts_header import Header, decoded, quoted, read_header
 from tsattn.errors import InputError
@@ -33,18 +31,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_BLOCK = 1 << 20  # bytes of text parsed at once: fits the cache, and enough blocks for every core
-_COMMA, _COLON, _NEWLINE = b",:\n"
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _LARGEST = float(np.finfo(np.float32).max)
 _MISSING = re.compile(rb"\??|[+-]?nan", re.IGNORECASE)
-
-
-class _Series(NamedTuple):
-    """Series one behind the other: values (sum of counts,) float32, counts (series,) int64."""
-
-    values: NDArray[np.float32]
-    counts: NDArray[np.int64]
 
 
 def read_ts(path: Path) -> Collection:
@@ -66,18 +55,9 @@ def parse_ts(data: bytes, where: str) -> Collection:
     """
     data = _plain_lines(data, where)
     header = read_header(data, where)
-    cases = read_cases(data, header, where)
-    channels = cases[0].series.count(b":") + 1
-    series = _parse(cases, channels, header, where)
-    _remark(cases, channels, series, header, where)
-    labels, classes = _labels(cases, header)
-    return Collection(
-        values=_padded(cases, channels, series, where),
-        ids=tuple(map(str, range(len(cases)))),
-        channels=tuple(f"dim_{i}" for i in range(channels)),
-        labels=labels,
-        classes=classes,
-    )
+    parsed = read_plain(data, header) or _parse(read_cases(data, header, where), header, where)
+    labels, classes = _labels(parsed.labels, header)
+    return _collection(parsed, header, labels, classes, where)
 
 
 def collection_of(
@@ -90,14 +70,19 @@ def collection_of(
     """
     header = Header(labels=None, classes={}, end=0, lines=0)
     check_channels(cases, header, where)
-    channels = cases[0].series.count(b":") + 1
-    series = _parse(cases, channels, header, where)
-    _remark(cases, channels, series, header, where)
-    values = _padded(cases, channels, series, where)
-    seen = np.flatnonzero(~np.isnan(values).all(axis=(0, 1)))
+    collection = _collection(_parse(cases, header, where), header, labels, classes, where)
+    seen = np.flatnonzero(collection.observed.any(axis=0))
+    return replace(collection, values=collection.values[:, :, : int(seen[-1]) + 1 if seen.size else 1])
+
+
+def _collection(
+    parsed: Parsed, header: Header, labels: tuple[str, ...] | None, classes: tuple[str, ...], where: str
+) -> Collection:
+    _remark(parsed, header, where)
+    cases, channels = parsed.counts.shape
     return Collection(
-        values=values[:, :, : int(seen[-1]) + 1 if seen.size else 1],
-        ids=tuple(map(str, range(len(cases)))),
+        values=_padded(parsed, where),
+        ids=tuple(map(str, range(cases))),
         channels=tuple(f"dim_{i}" for i in range(channels)),
         labels=labels,
         classes=classes,
@@ -122,25 +107,32 @@ def _plain_lines(data: bytes, where: str) -> bytes:
     return data
 
 
-def _labels(cases: list[Case], header: Header) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+def _labels(found: list[bytes], header: Header) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     if not header.labels:
         return None, ()
-    spelled = header.classes or {raw: decoded(raw) for raw in sorted({case.label for case in cases})}
-    return tuple(spelled[case.label] for case in cases), tuple(dict.fromkeys(spelled.values()))
+    spelled = header.classes or {raw: decoded(raw) for raw in sorted(set(found))}
+    return tuple(spelled[raw] for raw in found), tuple(dict.fromkeys(spelled.values()))
 
 
-def _parse(cases: list[Case], channels: int, header: Header, where: str) -> _Series:
-    """Every channel of every case, in the order of the file."""
+def _parse(cases: list[Case], header: Header, where: str) -> Parsed:
+    """Cases that were taken apart line by line."""
+    channels = cases[0].series.count(b":") + 1
+
+    def bulk(block: list[Case]) -> Series | None:
+        return parse_block(b"\n".join([*(case.series for case in block), b""]), channels)
+
     blocks = list(_blocks(cases))
-    if len(blocks) == 1:  # a thread would cost more than it saves
-        parts = [_parse_bulk(cases, channels)]
-    else:
-        with ThreadPoolExecutor(min(len(blocks), os.cpu_count() or 1, 8)) as pool:
-            parts = list(pool.map(lambda block: _parse_bulk(block, channels), blocks))
+    parts = in_threads(bulk, blocks)
     if None in parts:
         check_channels(cases, header, where)
-    read = [part or _parse_singly(block, where) for part, block in zip(parts, blocks, strict=True)]
-    return _Series(*(np.concatenate(arrays) for arrays in zip(*read, strict=True)))
+    read = [part or _parse_singly(block, where) for block, part in zip(blocks, parts, strict=True)]
+    return Parsed(
+        parts=read,
+        counts=np.concatenate([part.counts for part in read]).reshape(-1, channels),
+        labels=[case.label for case in cases],
+        lines=[case.line for case in cases],
+        stamped=any(case.stamped for case in cases),
+    )
 
 
 def _blocks(cases: list[Case]) -> Iterator[list[Case]]:
@@ -149,60 +141,14 @@ def _blocks(cases: list[Case]) -> Iterator[list[Case]]:
     for case in cases:
         block.append(case)
         size += len(case.series)
-        if size >= _BLOCK:
+        if size >= BLOCK:
             yield block
             block, size = [], 0
     if block:
         yield block
 
 
-def _parse_bulk(cases: list[Case], channels: int) -> _Series | None:
-    """The fast path: all values of the block as one array of strings, cast to numbers in one call.
-
-    None where the text is not all numbers, '?', NaN and nothing, where it has an infinity, and where a
-    case has another number of channels.
-    """
-    text = b"\n".join([*(case.series for case in cases), b""]).replace(b"?", b"nan")
-    letters = np.frombuffer(text, np.uint8)
-    stops = np.flatnonzero((letters == _COMMA) | (letters == _COLON) | (letters == _NEWLINE))
-    ends = np.flatnonzero(letters[stops] != _COMMA)  # (series,): index of the last value of each
-    last = np.tile(np.arange(channels) == channels - 1, len(cases))
-    if not np.array_equal(letters[stops[ends]] == _NEWLINE, last):
-        return None
-    values = _numbers(text, stops)
-    if values is None or np.isinf(values).any():
-        return None
-    return _Series(values, np.diff(ends, prepend=-1))
-
-
-def _numbers(text: bytes, stops: NDArray[np.int64]) -> NDArray[np.float32] | None:
-    """What stands before each of the offsets `stops`, where the separators are; NaN for nothing."""
-    # Arrow's strings lie close together: the separators go, and the offsets move up by as many.
-    offsets = np.zeros(len(stops) + 1, np.int64)
-    np.subtract(stops, np.arange(len(stops)), out=offsets[1:])
-    absent = offsets[1:] == offsets[:-1]
-    some_absent = bool(absent.any())
-    strings = pa.LargeStringArray.from_buffers(
-        len(stops),
-        pa.py_buffer(offsets),
-        pa.py_buffer(text.translate(None, b",:\n")),
-        pa.py_buffer(np.packbits(~absent, bitorder="little")) if some_absent else None,
-    )
-    if b" " in text or b"\t" in text:
-        strings = call("ascii_trim_whitespace", strings)
-    try:
-        numbers = cast(strings, pa.float64())
-    except pa.ArrowInvalid:
-        return None
-    # Arrow's own to_numpy imports pandas, which takes longer than to read most files.
-    with np.errstate(over="ignore"):  # a value too large for float32 becomes an infinity
-        values = np.frombuffer(numbers.buffers()[1], np.float64, len(stops)).astype(np.float32)
-    if some_absent:
-        values[absent] = np.nan
-    return values
-
-
-def _parse_singly(cases: list[Case], where: str) -> _Series:
+def _parse_singly(cases: list[Case], where: str) -> Series:
     """The slow path, value by value: blanks around '?', unusual numbers, and the place of an error."""
     fields = [(case.line, i, text) for case in cases for i, text in enumerate(case.series.split(b":"))]
     series = [
@@ -210,7 +156,7 @@ def _parse_singly(cases: list[Case], where: str) -> _Series:
         for line, i, text in fields
     ]
     counts = np.array([len(values) for values in series], dtype=np.int64)
-    return _Series(np.concatenate(series).astype(np.float32), counts)
+    return Series(np.concatenate(series).astype(np.float32), counts)
 
 
 def _value(cell: bytes, here: str, channel: int, at: int) -> float:
@@ -231,33 +177,42 @@ def _value(cell: bytes, here: str, channel: int, at: int) -> float:
     return value
 
 
-def _padded(cases: list[Case], channels: int, series: _Series, where: str) -> NDArray[np.float32]:
+def _padded(parsed: Parsed, where: str) -> NDArray[np.float32]:
     """(cases, channels, longest) with NaN behind each series that is shorter."""
-    longest = int(series.counts.max())
-    shape = (len(cases), channels, longest)
-    if (series.counts == longest).all():
-        return series.values.reshape(shape)
-    cells = len(series.counts) * longest
-    if cells > 1 << 27 and cells > 64 * series.values.size:
-        line = cases[int(series.counts.argmax()) // channels].line
+    counts = parsed.counts
+    longest = int(counts.max())
+    cells, given = counts.size * longest, int(counts.sum())
+    if cells > 1 << 27 and cells > 64 * given:
+        line = parsed.lines[int(counts.max(axis=1).argmax())]
         raise InputError(
             f"{where}:{line}: a series of {longest} timepoints where most have "
-            f"{int(np.median(series.counts))}; padded to it, the cases would take {cells / 2**28:.0f} GiB. "
+            f"{int(np.median(counts))}; padded to it, the cases would take {cells / 2**28:.0f} GiB. "
             "If lines are joined here, part them; else cut the long case into several."
         )
-    values = np.full((len(series.counts), longest), np.nan, np.float32)  # (cases·channels, longest)
-    values[np.arange(longest) < series.counts[:, None]] = series.values
-    return values.reshape(shape)
+    series = np.empty((counts.size, longest), np.float32)
+    stops = np.cumsum([len(part.counts) for part in parsed.parts])
+
+    def fill(work: tuple[Series, int]) -> None:
+        part, stop = work
+        rows = series[stop - len(part.counts) : stop]
+        if len(part.values) == rows.size:
+            rows[:] = part.values.reshape(rows.shape)
+        else:
+            rows.fill(np.nan)
+            rows[np.arange(longest) < part.counts[:, None]] = part.values
+
+    in_threads(fill, list(zip(parsed.parts, stops.tolist(), strict=True)))
+    return series.reshape(*counts.shape, longest)
 
 
-def _remark(cases: list[Case], channels: int, series: _Series, header: Header, where: str) -> None:
-    counts = series.counts.reshape(len(cases), channels)
+def _remark(parsed: Parsed, header: Header, where: str) -> None:
+    counts = parsed.counts
     belied = header.belied(
-        channels=channels,
+        channels=counts.shape[1],
         shortest=int(counts.min()),
         longest=int(counts.max()),
-        missing=bool(np.isnan(series.values).any()),
-        stamped=any(case.stamped for case in cases),
+        missing=any(bool(np.isnan(part.values).any()) for part in parsed.parts),
+        stamped=parsed.stamped,
     )
     if header.labels and not header.classes:
         belied.append("@classLabel true without labels but labelled cases")
@@ -273,5 +228,5 @@ def _remark(cases: list[Case], channels: int, series: _Series, header: Header, w
         log.warning(
             "%s:%d: channels of one case have between %d and %d timepoints; the shorter are padded at "
             "their end with missing values, in %d of %d cases.",
-            where, cases[ragged[0]].line, first.min(), first.max(), len(ragged), len(cases),
+            where, parsed.lines[ragged[0]], first.min(), first.max(), len(ragged), len(counts),
         )  # fmt: skip
