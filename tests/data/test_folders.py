@@ -179,6 +179,17 @@ def test_files_of_series_too(tmp_path: Path) -> None:
     assert (cases.ids, cases.labels) == (("a/0", "b/0"), ("u", "v"))
 
 
+def test_columns_named_for_series_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name, label in (("a", "u"), ("b", "v")):
+        (tmp_path / f"{name}.ts").write_text(f"@classLabel true u v\n@data\n1,2:{label}\n")
+    load(tmp_path / "*.ts", time="t")
+    assert f"{tmp_path}/*.ts has no columns: --time t is not used." in caplog.text
+    caplog.clear()
+    load(tmp_path / "*.ts", label_pattern="(.)")
+    assert "no columns" not in caplog.text
+    assert said(tmp_path / "*.ts", group="subject").startswith("--group subject: ")
+
+
 @pytest.mark.parametrize(
     ("second", "expected"),
     [

@@ -25,7 +25,11 @@ def demo(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="DIR", help="Folder for what is made. Default: runs/demo.", show_default=False
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Folder for what is made. Default: runs/demo.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -183,6 +183,6 @@ Threads = Annotated[
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out", metavar="DIR", help="Run folder. Default: runs/NAME-SPEC-seedN.", show_default=False
+        "--out", "-o", metavar="DIR", help="Run folder. Default: runs/NAME-SPEC-seedN.", show_default=False
     ),
 ]

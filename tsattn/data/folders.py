@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tsattn.data.archives import Member
 from tsattn.data.classes import sorted_classes
 from tsattn.data.collection import Collection
+from tsattn.data.columnless import say_unused
 from tsattn.data.columns import TableOptions, layout_of_files, resolve_roles
 from tsattn.data.csvtext import listed
 from tsattn.data.filelabels import labels_of_files, name_of
@@ -140,6 +141,7 @@ def _as_the_first(source: FileSet, options: TableOptions) -> TableOptions:
     """The options, completed by the columns of the first file if it is a table."""
     first = source.files[0]
     if is_series(first):
+        say_unused(replace(options, labels=None, label_pattern=None), source.place)
         return options
     head = open_head(first)
     layout = layout_of_files(head, options)

@@ -36,9 +36,24 @@ class Mechanism(nn.Module):
     """True where adding one vector to every key of a head changes nothing and logits are products
     q·k, so that a scaling of keys may be moved onto the queries."""
 
+    averages = True
+    """True where each output is a weighted mean of what a query sees, so that its weights sum to one;
+    of a wrapper, where it leaves that as it is."""
+
     def forward(self, q: Tensor, k: Tensor, v: Tensor, observed: Tensor | None) -> Tensor:
         """(B, H, L, D) from q (B, H, L, D), k and v (B, H, S, D), observed (B, S) or None."""
         raise TypeError(f"{type(self).__name__} has no forward")
+
+    def weights(self, q: Tensor, k: Tensor, observed: Tensor | None) -> Tensor:
+        """(B, H, L, S): how much of value j each output takes, so that weights @ v is what `forward` gives.
+
+        Over the keys as they come in, also where they are pooled, shared out in blocks or attended to
+        twice; zero at keys that are not observed. Every output is linear in v, so this is what becomes of
+        the identity. It takes a few times B·H·L·S numbers of memory, whatever the mechanism itself
+        takes: for looking at chosen cases. In the type of q, k and the mechanism's parameters.
+        """
+        identity = torch.eye(k.shape[2], dtype=k.dtype, device=k.device)
+        return self(q, k, identity.expand(k.shape[0], k.shape[1], -1, -1), observed)
 
 
 def at_least_float32(x: Tensor) -> Tensor:

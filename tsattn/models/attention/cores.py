@@ -71,6 +71,8 @@ class Flow(Mechanism):
     only, so queries and keys have to be the same timepoints.
     """
 
+    averages = False  # the flow that a query keeps is less than one
+
     def __init__(self, heads: Heads) -> None:
         super().__init__()
 

@@ -43,6 +43,7 @@ class ScaledHeads(Mechanism):
         self.inner = nn.ModuleList(
             inner(Heads(count, heads.dim, heads.stride * scale)) for scale, count in groups
         )
+        self.averages = not learned
         self.ignores_key_shift = not learned and all(part.ignores_key_shift for part in self.inner)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, observed: Tensor | None) -> Tensor:
