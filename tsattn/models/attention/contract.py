@@ -37,20 +37,20 @@ class Mechanism(nn.Module):
     q·k, so that a scaling of keys may be moved onto the queries."""
 
     averages = True
-    """True where each output is a weighted mean of what a query sees, so that its weights sum to one;
-    of a wrapper, where it leaves that as it is."""
+    """True where the weights of a query that sees anything sum to one; of a wrapper, where they still
+    do if those of what it wraps do."""
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, observed: Tensor | None) -> Tensor:
         """(B, H, L, D) from q (B, H, L, D), k and v (B, H, S, D), observed (B, S) or None."""
         raise TypeError(f"{type(self).__name__} has no forward")
 
     def weights(self, q: Tensor, k: Tensor, observed: Tensor | None) -> Tensor:
-        """(B, H, L, S): how much of value j each output takes, so that weights @ v is what `forward` gives.
+        """(B, H, L, S): how much of each value goes into each output: weights @ v is what `forward` gives.
 
-        Over the keys as they come in, also where they are pooled, shared out in blocks or attended to
-        twice; zero at keys that are not observed. Every output is linear in v, so this is what becomes of
-        the identity. It takes a few times B·H·L·S numbers of memory, whatever the mechanism itself
-        takes: for looking at chosen cases. In the type of q, k and the mechanism's parameters.
+        They are over the keys as they come in, also where those are then pooled, cut into blocks or
+        attended to twice, and zero at keys that are not observed. As every output is linear in v, they
+        are what becomes of the identity, in the type of q, k and the parameters. That takes a few times
+        B·H·L·S numbers of memory, whatever the mechanism itself takes: for looking at chosen cases.
         """
         identity = torch.eye(k.shape[2], dtype=k.dtype, device=k.device)
         return self(q, k, identity.expand(k.shape[0], k.shape[1], -1, -1), observed)
