@@ -37,7 +37,7 @@ def averages(mechanism: Mechanism) -> bool:
 
 
 def test_weights(spec: str) -> None:
-    """Times values they are the output; they leave out what is not observed; those of an average sum to one."""
+    """Times values they are the output; what is not observed has none; those of an average sum to one."""
     mechanism, (q, k, v), observed = make(spec), tensors(1), gaps(1)
     for mask in (None, observed):
         weights = mechanism.weights(q, k, mask)
