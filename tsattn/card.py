@@ -21,8 +21,9 @@ class ModelCard:
     attention, tokens, preset: the words the model was built from.
     lengths: shortest, median and longest length of the training cases, in timepoints.
     mean, std: (channels,) of the training cases, as the graph applies them.
-    source: what it was trained on, as typed; table: column roles of that source
-        (`layout`, `id`, `time`, `label`), empty for sources that are no tables.
+    source: what it was trained on, as typed; registry: the user's file that names it, as typed, if one
+        was; table: column roles of that source (`layout`, `id`, `time`, `label`), empty for sources that
+        are no tables.
     majority: the most frequent class of the training cases, the baseline to beat.
     preparation: how recordings became cases (`resample`, `window`, `stride`), empty if they were.
     protocol: how the weights were chosen. test: metrics on the test split once measured, else empty.
@@ -41,6 +42,7 @@ class ModelCard:
     protocol: str
     fingerprint: str
     majority: str = ""
+    registry: str = ""
     table: dict[str, str] = field(default_factory=dict)
     preparation: dict[str, int] = field(default_factory=dict)
     test: dict[str, Any] = field(default_factory=dict)

@@ -64,12 +64,33 @@ class TrainingConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Code:
+    """What a run needs beside tsattn to be built again: where an attention of others comes from.
+
+    part: the word of the spec. file: in the run folder, and sha256 of its content; or else
+    distribution and version of installed software.
+    """
+
+    part: str
+    file: str = ""
+    sha256: str = ""
+    distribution: str = ""
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(word, str) for word in vars(self).values()):
+            raise TypeError(f"code holds words, not {list(vars(self).values())}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """Everything that is needed to repeat a run; the content of config.yaml.
 
-    source: the data as typed; table: column roles where the source is a table.
+    source: the data as typed; registry: the user's file that names it, as typed, '' if none was.
+    table: column roles where the source is a table.
     preparation: how recordings became cases, empty if they were.
-    device: where it was trained; threads: CPU threads used. format: of the file.
+    device: where it was trained; threads: CPU threads used. code: of attentions of others.
+    format: of the file.
     """
 
     source: str
@@ -78,8 +99,10 @@ class RunConfig:
     threads: int
     model: ModelConfig
     training: TrainingConfig
+    registry: str = ""
     table: dict[str, str] = field(default_factory=dict)
     preparation: dict[str, int] = field(default_factory=dict)
+    code: tuple[Code, ...] = ()
     format: int = 1
 
     def to_yaml(self) -> str:
@@ -92,7 +115,8 @@ class RunConfig:
         raw = _mapping(text, where)
         try:
             model, training = ModelConfig(**raw.pop("model")), TrainingConfig(**raw.pop("training"))
-            return cls(model=model, training=training, **raw)
+            code = tuple(Code(**one) for one in raw.pop("code", ()))
+            return cls(model=model, training=training, code=code, **raw)
         except (KeyError, TypeError) as error:
             raise InputError(f"{where}: not a run's configuration ({error}).") from None
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tsattn.cli.options import (
+    AllowCode,
     AsJson,
     BatchSize,
     Device,
@@ -56,6 +57,7 @@ def evaluate(
     labels_file: LabelsFile = None,
     label_pattern: LabelPattern = None,
     registry: Registry = None,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Judge a run or a model file on labelled data.
@@ -71,9 +73,11 @@ def evaluate(
     from tsattn.evaluation.evaluate import evaluate as judge
 
     console.hear_remarks()
-    predictor = open_predictor(model, device)
+    predictor = open_predictor(model, device, allow_code=allow_code)
     card = predictor.card
     place = source if source is not None else card.source
+    if place == card.source and registry is None and card.registry:
+        registry = Path(card.registry)
     typed = TableOptions(
         layout=layout,
         id=id_column,

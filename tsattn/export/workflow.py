@@ -32,13 +32,16 @@ class Exported:
     parity: Parity
 
 
-def export_onnx(run_path: Path, output: Path | None, data: str | None) -> Exported:
+def export_onnx(
+    run_path: Path, output: Path | None, data: str | None, *, allow_code: bool = False
+) -> Exported:
     """Exports a run to `output` (default: model.onnx in the run folder) and proves it.
 
     data: the source whose series are compared; the run's own training cases where None.
+    allow_code: see `tsattn.runs.read_run`.
     CheckFailed, and no file, where the two engines disagree.
     """
-    run = read_run(run_path)
+    run = read_run(run_path, allow_code=allow_code)
     output = output or run_path / "model.onnx"
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise InputError(
@@ -73,7 +76,8 @@ def _series(run: Run, data: str | None) -> Collection:
     if data is None:
         options = replace(TableOptions.of(run.config.table), label_of=label_of)
         try:
-            series = load_split(run.config.source, "train", options).collection
+            registry = Path(run.config.registry) if run.config.registry else None
+            series = load_split(run.config.source, "train", options, registry).collection
         except InputError as error:
             raise InputError(
                 f"{error} The run's training cases are what the model file is proved on; name other series "

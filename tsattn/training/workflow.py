@@ -23,7 +23,7 @@ from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.preparation import parse_preparation, prepare_cases
 from tsattn.data.sources import LoadedSplit, load_split
-from tsattn.models.attention import parse
+from tsattn.models.attention.foreign import recorded, resolve
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.devices import resolve_device
 from tsattn.runs import check_free, write_run
@@ -99,7 +99,7 @@ def prepare(
         torch.set_num_threads(threads)
     chosen_device = resolve_device(device)
     if asked.get("attention") is not None:
-        asked = {**asked, "attention": str(parse(asked["attention"]))}
+        asked = {**asked, "attention": resolve(asked["attention"])}
     if out is not None:
         check_free(out)
     if cutting.window is not None:
@@ -120,6 +120,7 @@ def prepare(
     model = TransformerClassifier(model_config)
     config = RunConfig(
         source=source,
+        registry="" if registry is None else str(registry),
         preset=preset,
         device=chosen_device.type,
         threads=torch.get_num_threads(),
@@ -127,6 +128,7 @@ def prepare(
         training=training,
         table=loaded.table,
         preparation=how.as_dict(),
+        code=recorded(model_config.attention),
     )
     return Prepared(
         config=config,
@@ -203,6 +205,7 @@ def _card(prepared: Prepared, result: Fit) -> ModelCard:
         mean=tuple(model.standardise.mean.tolist()),
         std=tuple(model.standardise.std.tolist()),
         source=config.source,
+        registry=config.registry,
         protocol=prepared.protocol + chosen,
         majority=_majority(prepared.train),
         fingerprint=prepared.train.fingerprint(),
