@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -36,6 +37,8 @@ FLOORS = {
 LIGHT = ("errors", "config", "card", "presets", "data", "inference")
 HEAVY = {"torch", "aeon", "sklearn", "matplotlib"}
 LINES = 300
+# It runs code that a user brings, which may raise anything and is reported, never swallowed.
+RUNS_CODE_OF_OTHERS = PACKAGE / "models" / "attention" / "foreign.py"
 
 
 @cache
@@ -156,6 +159,6 @@ def test_nothing_catches_every_exception(path: Path) -> None:
         if isinstance(node, ast.ExceptHandler):
             caught = ast.unparse(node.type) if node.type else "everything"
             reraises = isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None
-            assert caught not in ("everything", "Exception", "BaseException") or reraises, (
-                f"line {node.lineno}: catches {caught}"
-            )
+            broad = {"everything", "Exception", "BaseException"} & set(re.findall(r"\w+", caught))
+            allowed = reraises or path == RUNS_CODE_OF_OTHERS
+            assert not broad or allowed, f"line {node.lineno}: catches {caught}"

@@ -6,12 +6,14 @@ history.csv        one row an epoch
 metrics.json       what the run came to; evaluation adds the test split's figures
 split.json         which cases of the source were trained on and which were held out
 environment.json   packages, platform, device, threads
+code/              where the attention is a file of the user: that file
 """
 
 from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
 import json
 import shutil
 import tempfile
@@ -27,14 +29,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from tsattn.card import ModelCard
-from tsattn.config import RunConfig
+from tsattn.config import Code, RunConfig
 from tsattn.errors import InputError
+from tsattn.models.attention import foreign
+from tsattn.models.attention.installed import find_installed
 from tsattn.models.classifier import Probabilities, TransformerClassifier
 from tsattn.models.devices import resolve_device
 
 CONFIG, WEIGHTS, HISTORY = "config.yaml", "model.safetensors", "history.csv"
 METRICS, SPLIT, ENVIRONMENT = "metrics.json", "split.json", "environment.json"
-CARD_KEY = "tsattn"
+CODE, CARD_KEY = "code", "tsattn"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +104,9 @@ def write_run(
         raise _not_writable(path, error) from None
     try:
         (draft / CONFIG).write_text(config.to_yaml(), "utf-8")
+        for code in filter(_is_file, config.code):
+            (draft / code.file).parent.mkdir(exist_ok=True)
+            (draft / code.file).write_bytes(foreign.content_of(code))
         weights = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
         save_file(weights, draft / WEIGHTS, metadata={CARD_KEY: card.to_json()})
         with (draft / HISTORY).open("w", newline="", encoding="utf-8") as file:
@@ -120,8 +127,12 @@ def write_run(
         raise
 
 
-def read_run(path: Path) -> Run:
-    """Reads a run folder. InputError naming the file that is missing or unreadable."""
+def read_run(path: Path, *, allow_code: bool = False) -> Run:
+    """Reads a run folder. InputError naming the file that is missing or unreadable.
+
+    allow_code: the user's word that the attention code in the folder may be run; without it a
+    folder that holds any is refused.
+    """
     if not path.is_dir():
         raise InputError(f"{path}: no such run folder. `tsattn train SOURCE --out {path}` would make it.")
     for name in (CONFIG, WEIGHTS):
@@ -130,6 +141,7 @@ def read_run(path: Path) -> Run:
                 f"{path}: not a whole run folder, {name} is missing. Train again with another --out."
             )
     config = RunConfig.from_yaml((path / CONFIG).read_text("utf-8"), str(path / CONFIG))
+    _load_code(path, config, allow_code)
     model = TransformerClassifier(config.model)
     where = str(path / WEIGHTS)
     try:
@@ -146,9 +158,9 @@ def read_run(path: Path) -> Run:
     return Run(path=path, config=config, card=dataclasses.replace(card, test=test), model=model.eval())
 
 
-def load_predictor(path: Path, device: str = "auto") -> TorchPredictor:
+def load_predictor(path: Path, device: str = "auto", *, allow_code: bool = False) -> TorchPredictor:
     """The run at `path` as a Predictor. InputError for an unreadable run, CheckFailed for no such device."""
-    return TorchPredictor(read_run(path), resolve_device(device))
+    return TorchPredictor(read_run(path, allow_code=allow_code), resolve_device(device))
 
 
 def record_test(path: Path, figures: Mapping[str, Any]) -> None:
@@ -157,6 +169,34 @@ def record_test(path: Path, figures: Mapping[str, Any]) -> None:
     draft = path / f".{METRICS}.draft"
     draft.write_text(json.dumps(metrics, indent=2, ensure_ascii=False) + "\n", "utf-8")
     draft.replace(path / METRICS)
+
+
+def _load_code(path: Path, config: RunConfig, allowed: bool) -> None:
+    """Registers the attentions of others that a run needs; a file only if unchanged and allowed."""
+    for code in config.code:
+        if not _is_file(code):
+            find_installed(code, str(path))
+            continue
+        place = path / CODE / Path(code.file).name  # whatever the configuration says, inside the folder
+        if not place.is_file():
+            raise InputError(f"{place}: missing; it holds the attention '{code.part}' that the run needs.")
+        content = place.read_bytes()
+        found = hashlib.sha256(content).hexdigest()
+        if found != code.sha256:
+            raise InputError(
+                f"{place}: not the code that was trained with. Its sha256 is {found}, {CONFIG} says "
+                f"{code.sha256}. Put the original back, or train again."
+            )
+        if not allowed:
+            raise InputError(
+                f"{path}: its attention '{code.part}' is code of its own, {place} (sha256 {found}). Reading "
+                "the run would run that code: read it first, then type --allow-code."
+            )
+        foreign.load_file(place, content)
+
+
+def _is_file(code: Code) -> bool:
+    return bool(code.file)
 
 
 def _not_writable(path: Path, error: OSError) -> InputError:

@@ -11,19 +11,17 @@ import onnx
 import pytest
 import torch
 
-from tsattn.card import ModelCard
-from tsattn.config import ModelConfig, RunConfig, TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
 from tsattn.errors import InputError
+from tsattn.export.attention_law import untrained
 from tsattn.export.onnx import write_onnx
 from tsattn.export.parity import compare
 from tsattn.inference.session import open_model
 from tsattn.models.attention import parse, parts
-from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.tokens import token_words
-from tsattn.runs import Run, TorchPredictor
+from tsattn.runs import TorchPredictor
 
 NEEDS_OPTION = {"patch": "patch:5,3"}
 
@@ -46,48 +44,6 @@ def makes_sense(spec: str) -> bool:
 @pytest.fixture(scope="module")
 def vowels() -> Collection:
     return load_split("JapaneseVowels", "test", TableOptions()).collection
-
-
-def untrained(series: Collection, attention: str, tokens: str) -> Run:
-    """A run whose weights are random and whose standardisation is not the identity."""
-    torch.manual_seed(0)
-    shape = ModelConfig(
-        channels=len(series.channels),
-        classes=len(series.classes),
-        attention=attention,
-        tokens=tokens,
-        width=16,
-        heads=4,
-        layers=1,
-    )
-    model = TransformerClassifier(shape).eval()
-    model.standardise.mean.uniform_(-1, 1)
-    model.standardise.std.uniform_(0.5, 2)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
-    card = ModelCard(
-        classes=series.classes,
-        channels=series.channels,
-        attention=attention,
-        tokens=tokens,
-        preset="base",
-        lengths=(7, 15, 29),
-        mean=tuple(model.standardise.mean.tolist()),
-        std=tuple(model.standardise.std.tolist()),
-        source="JapaneseVowels",
-        protocol="untrained",
-        fingerprint=series.fingerprint(),
-    )
-    config = RunConfig(
-        source="JapaneseVowels",
-        preset="base",
-        device="cpu",
-        threads=1,
-        model=shape,
-        training=TrainingConfig(epochs=1, batch_size=1),
-    )
-    return Run(path=Path(), config=config, card=card, model=model)
 
 
 @pytest.mark.parametrize(

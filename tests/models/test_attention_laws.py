@@ -4,96 +4,27 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
 
-from tsattn.models.attention import Heads, Mechanism, build, parts
-
-HEADS = Heads(count=8, dim=4)
-LENGTH = 71  # longer than two default windows of `local`, and a multiple of no scale of `sh`
+from tsattn.models.attention import Mechanism, build, laws, parts
+from tsattn.models.attention.laws import HEADS, LENGTH, at_observed, gaps, moved, tensors
 
 
 def make(spec: str) -> Mechanism:
-    """The mechanism with every parameter moved away from its gentle first value."""
-    mechanism = build(spec, HEADS)
-    with torch.no_grad():
-        for parameter in mechanism.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
-    return mechanism
+    return moved(build(spec, HEADS))
 
 
-def tensors(batch: int, length: int = LENGTH) -> tuple[Tensor, Tensor, Tensor]:
-    q, k, v = torch.randn(3, batch, HEADS.count, length, HEADS.dim).unbind(0)
-    return q, k, v
-
-
-def gaps(batch: int, length: int = LENGTH) -> Tensor:
-    """A mask with scattered gaps, one long gap, and at least one observed timepoint in every case."""
-    observed = torch.rand(batch, length) > 0.3
-    observed[0, length // 4 : length // 2] = False
-    observed[:, 0] = True
-    return observed
-
-
-def at_observed(x: Tensor, observed: Tensor) -> Tensor:
-    return x * observed[:, None, :, None]
-
-
-def test_content_of_gaps_changes_nothing(spec: str) -> None:
-    mechanism, (q, k, v), observed = make(spec), tensors(3), gaps(3)
-    other = [torch.where(observed[:, None, :, None], x, 50 * torch.randn_like(x)) for x in (q, k, v)]
-    expected = at_observed(mechanism(q, k, v, observed), observed)
-    torch.testing.assert_close(
-        at_observed(mechanism(*other, observed), observed), expected, rtol=0, atol=1e-5
-    )
-
-
-def test_amount_of_padding_changes_nothing(spec: str) -> None:
-    mechanism, (q, k, v), observed = make(spec), tensors(3), gaps(3)
-    beyond = 45
-    padded = [torch.cat([x, torch.randn(3, HEADS.count, beyond, HEADS.dim)], dim=2) for x in (q, k, v)]
-    mask = torch.cat([observed, torch.zeros(3, beyond, dtype=torch.bool)], dim=1)
-    expected = at_observed(mechanism(q, k, v, observed), observed)
-    found = at_observed(mechanism(*padded, mask)[:, :, :LENGTH], observed)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
-
-
-def test_a_case_in_a_batch_equals_the_case_alone(spec: str) -> None:
-    mechanism, (q, k, v) = make(spec), tensors(4)
-    lengths = [LENGTH, 40, 9, 1]
-    observed = torch.arange(LENGTH)[None, :] < torch.tensor(lengths)[:, None]
-    together = mechanism(q, k, v, observed)
-    for case, length in enumerate(lengths):
-        alone = mechanism(*(x[case : case + 1, :, :length] for x in (q, k, v)), None)
-        torch.testing.assert_close(together[case : case + 1, :, :length], alone, rtol=0, atol=1e-5)
-
-
-def test_all_observed_equals_no_mask(spec: str) -> None:
-    mechanism, (q, k, v) = make(spec), tensors(2)
-    everything = torch.ones(2, LENGTH, dtype=torch.bool)
-    torch.testing.assert_close(mechanism(q, k, v, everything), mechanism(q, k, v, None), rtol=0, atol=1e-5)
+@pytest.mark.parametrize("law", laws.LAWS)
+def test_a_law(spec: str, law: str) -> None:
+    mechanism = make(spec)
+    if law == laws.CLAIM and not mechanism.ignores_key_shift:
+        return
+    assert laws.LAWS[law](mechanism) <= laws.TOLERANCE
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("masked", [False, True], ids=["complete", "gaps"])
 def test_shape_type_and_gradients(spec: str, dtype: torch.dtype, masked: bool) -> None:
-    mechanism = make(spec).to(dtype)
-    q, k, v = (x.to(dtype).requires_grad_() for x in tensors(2))
-    mixed = mechanism(q, k, v, gaps(2) if masked else None)
-    assert mixed.shape == q.shape
-    assert mixed.dtype == dtype
-    assert mixed.isfinite().all()
-    mixed.square().sum().backward()
-    for name, parameter in [("q", q), ("k", k), ("v", v), *mechanism.named_parameters()]:
-        assert parameter.grad is not None, name
-        assert parameter.grad.isfinite().all(), name
-        assert parameter.grad.abs().sum() > 0, name
-
-
-def test_constant_keys_stay_finite(spec: str) -> None:
-    """No variance at all, and queries far from the keys: what divides by a spread must not break."""
-    mechanism, (q, _, v) = make(spec), tensors(2)
-    constant = torch.full_like(v, 3.0)
-    assert mechanism(30 * q, constant, v, gaps(2)).isfinite().all()
+    assert laws.complaint(make(spec), dtype, masked, every_input=True) == ""
 
 
 def test_a_window_over_everything_is_softmax() -> None:

@@ -9,7 +9,7 @@ import typer
 
 from tsattn import __version__
 from tsattn.cli.lazy import Entry, lazy_group
-from tsattn.errors import TsattnError
+from tsattn.errors import InputError, TsattnError
 
 # In the order in which a user meets them.
 COMMANDS = {
@@ -60,3 +60,16 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:
+        _leave_if_others_raised(error)
+        raise
+
+
+def _leave_if_others_raised(error: Exception) -> None:
+    """An error in an attention that tsattn did not bring is the user's to mend, not a bug of ours."""
+    foreign = sys.modules.get("tsattn.models.attention.foreign")
+    if foreign is not None and foreign.blame(error) is not None:
+        from tsattn.cli import console
+
+        console.fail(f"{foreign.describe(error)}. `tsattn attention check` tries an attention by itself.")
+        sys.exit(InputError.exit_code)

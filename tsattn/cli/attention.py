@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tsattn.cli.attention_check import check
 from tsattn.cli.options import AsJson
 
 if TYPE_CHECKING:
     from tsattn.models.attention.registry import Part
 
 app = typer.Typer(no_args_is_help=True)
+app.command("check")(check)
 
 
 @app.callback()
@@ -21,13 +24,25 @@ def attention() -> None:
 
 @app.command("list")
 def list_parts(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE.py]...", help="List what these files register too.", show_default=False
+        ),
+    ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List cores and wrappers. A spec joins them with '+', innermost first: bn+sh, linear+bn."""
     from tsattn.cli import console
     from tsattn.models.attention import parts
+    from tsattn.models.attention.foreign import load_file
+    from tsattn.models.attention.installed import load_installed
 
+    console.hear_remarks()
+    load_installed()
+    for file in files or ():
+        load_file(file)
     if as_json:
         console.show_json([_row(part) for part in (*parts("core"), *parts("wrapper"))])
         return
@@ -38,12 +53,21 @@ def list_parts(
     from rich.markup import escape
     from rich.table import Table
 
+    headings = {
+        "spec": "spec",
+        "kind": "kind",
+        "summary": "what it does",
+        "cost": "cost in N",
+        "source": "source",
+    }
+    if any(part.origin for part in parts()):
+        headings["origin"] = "from"
     table = Table()
-    for heading in ("spec", "kind", "what it does", "cost in N", "source"):
-        table.add_column(heading, no_wrap=heading in ("spec", "kind"))
+    for key, heading in headings.items():
+        table.add_column(heading, no_wrap=key in ("spec", "kind"))
     for part in (*parts("core"), *parts("wrapper")):
         row = _row(part)
-        table.add_row(*(escape(row[key]) for key in ("spec", "kind", "summary", "cost", "source")))
+        table.add_row(*(escape(row[key]) for key in headings))
     console.show(table)
     console.show("Join one core and any wrappers with '+', innermost first; without a core it is softmax.")
     console.show("Examples: softmax  linear+bn  bn+sh  local:32+bn+sh:1,1,2,4")
@@ -59,10 +83,12 @@ def show_spec(
     """Show what a spec is the dual of, what it costs, and where it comes from."""
     from tsattn.cli import console
     from tsattn.errors import InputError
+    from tsattn.models.attention.foreign import resolve
 
+    console.hear_remarks()
     if width % heads:
         raise InputError(f"width {width} cannot be divided among {heads} heads.")
-    document = _stated(spec, width, heads)
+    document = _stated(resolve(spec), width, heads)
     if as_json:
         console.show_json(document)
         return
@@ -107,11 +133,13 @@ def _stated(spec: str, width: int, heads: int) -> dict[str, str]:
 
 
 def markdown_table() -> str:
-    """The registry as the documents show it."""
+    """The registry as the documents show it: what tsattn brings."""
     from tsattn.models.attention import parts
 
     lines = ["| spec | kind | what it does | cost in N | source |", "|---|---|---|---|---|"]
     for part in (*parts("core"), *parts("wrapper")):
+        if part.origin is not None:
+            continue
         row = _row(part)
         spec = row["spec"].replace("|", "\\|")
         lines.append(f"| `{spec}` | {row['kind']} | {row['summary']} | {row['cost']} | {row['source']} |")
@@ -126,4 +154,5 @@ def _row(part: Part) -> dict[str, str]:
         "summary": part.summary,
         "cost": part.cost,
         "source": part.source,
+        "origin": "" if part.origin is None else str(part.origin),
     }

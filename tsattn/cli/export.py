@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tsattn.cli.options import AsJson
+from tsattn.cli.options import AllowCode, AsJson
 
 if TYPE_CHECKING:
     from tsattn.export.workflow import Exported
@@ -42,6 +42,7 @@ def export_to_onnx(
             show_default=False,
         ),
     ] = None,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a run as one ONNX file and compare it with the run on real series.
@@ -54,7 +55,7 @@ def export_to_onnx(
 
     console.hear_remarks()
     with console.working("exporting and comparing"):
-        exported = export_onnx(run, output, data)
+        exported = export_onnx(run, output, data, allow_code=allow_code)
     if as_json:
         console.show_json(_document(exported))
     else:

@@ -12,12 +12,18 @@ if TYPE_CHECKING:
 
 
 def open_predictor(
-    path: str, device: str = "auto", threads: int | None = None, *, parallel_calls: bool = False
+    path: str,
+    device: str = "auto",
+    threads: int | None = None,
+    *,
+    parallel_calls: bool = False,
+    allow_code: bool = False,
 ) -> Predictor:
     """A folder is a run and is computed with torch; anything else must be a model file.
 
     threads: CPU threads; None leaves the choice to the engine.
     parallel_calls: see `tsattn.inference.session.open_model`; runs take no notice of it.
+    allow_code: see `tsattn.runs.read_run`; a model file holds no code.
     InputError and CheckFailed as the two loaders raise them.
     """
     place = Path(path)
@@ -25,7 +31,7 @@ def open_predictor(
         with interrupts.held():
             from tsattn.runs import load_predictor
 
-        predictor: Predictor = load_predictor(place, device)
+        predictor: Predictor = load_predictor(place, device, allow_code=allow_code)
         if threads is not None:
             import torch
 

@@ -104,6 +104,10 @@ PerWhat = Annotated[
     Literal["recording", "window"],
     typer.Option("--per", help="Of a model trained on windows: answer a recording or each window."),
 ]
+AllowCode = Annotated[
+    bool,
+    typer.Option("--allow-code", help="Run the attention code that a run folder holds; read it first."),
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")
 ]

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tsattn.cli import interrupts
-from tsattn.cli.options import AsJson, BatchSize, Device, IdColumn, LabelColumn, Layout, PerWhat, TimeColumn
+from tsattn.cli.options import (
+    AllowCode,
+    AsJson,
+    BatchSize,
+    Device,
+    IdColumn,
+    LabelColumn,
+    Layout,
+    PerWhat,
+    TimeColumn,
+)
 
 if TYPE_CHECKING:
     from tsattn.inference.pipeline import PredictSummary
@@ -42,6 +52,7 @@ def predict(
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Classify files and write id, label and confidence of every case to a CSV.
@@ -59,7 +70,7 @@ def predict(
 
     console.hear_remarks()
     refuse_model(output, Path(model), but=(".csv", ".txt", ".tsv"))
-    predictor = open_predictor(model, device, threads, parallel_calls=True)
+    predictor = open_predictor(model, device, threads, parallel_calls=True, allow_code=allow_code)
     console.remark(
         f"{model}: {predictor.card.attention}, {len(predictor.card.classes)} classes, {predictor.provider}"
     )

@@ -8,14 +8,44 @@ one option list after a colon. Registering a class is all it takes to appear in 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+import hashlib
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from tsattn.errors import InputError
 from tsattn.models.attention.contract import BuildInner, Heads, Mechanism
 
 M = TypeVar("M", bound=Mechanism)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where a part comes from that tsattn does not bring.
+
+    file and content: of a user's file, as it was run. distribution and version: of installed software.
+    """
+
+    file: str = ""
+    content: bytes = field(default=b"", repr=False)
+    distribution: str = ""
+    version: str = ""
+
+    @property
+    def sha256(self) -> str:
+        """Of the content of the file, hexadecimal."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def __str__(self) -> str:
+        return self.file or f"{self.distribution} {self.version}".strip()
+
+
+class NotRegistrable(ValueError):
+    """A class that cannot be an attention part; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +58,7 @@ class Part:
     keys and queries are the same timepoints.
     build: (heads, inner, option) -> Mechanism; inner is None for a core, option None if not given;
     raises ValueError with a clause ("the window must be …") for an option that makes no sense.
+    origin: None for what tsattn brings.
     """
 
     name: str
@@ -39,6 +70,7 @@ class Part:
     pools_keys: bool = False
     needs_all_keys: bool = False
     build: Callable[[Heads, BuildInner | None, str | None], Mechanism]
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +87,7 @@ class Spec:
 
 DEFAULT_CORE = "softmax"
 _PARTS: dict[str, Part] = {}
+_ORIGIN: ContextVar[Origin | None] = ContextVar("origin", default=None)
 
 
 def core(
@@ -66,6 +99,7 @@ def core(
         def build(heads: Heads, inner: BuildInner | None, given: str | None) -> Mechanism:
             return cls(heads, given) if option else cls(heads)
 
+        _check_constructor(cls, name, ["heads", "option"] if option else ["heads"])
         _add(
             Part(
                 name=name,
@@ -76,6 +110,7 @@ def core(
                 option=option,
                 needs_all_keys=needs_all_keys,
                 build=build,
+                origin=_ORIGIN.get(),
             )
         )
         return cls
@@ -99,6 +134,7 @@ def wrapper(
         def build(heads: Heads, inner: BuildInner | None, given: str | None) -> Mechanism:
             return cls(heads, inner, given) if option else cls(heads, inner)
 
+        _check_constructor(cls, name, ["heads", "inner", "option"] if option else ["heads", "inner"])
         _add(
             Part(
                 name=name,
@@ -110,11 +146,27 @@ def wrapper(
                 pools_keys=pools_keys,
                 needs_all_keys=needs_all_keys,
                 build=build,
+                origin=_ORIGIN.get(),
             )
         )
         return cls
 
     return register
+
+
+@contextmanager
+def registering_from(origin: Origin) -> Iterator[None]:
+    """What is registered inside comes from there; where it ends in an exception, nothing was registered."""
+    before = dict(_PARTS)
+    token = _ORIGIN.set(origin)
+    try:
+        yield
+    except BaseException:
+        _PARTS.clear()
+        _PARTS.update(before)
+        raise
+    finally:
+        _ORIGIN.reset(token)
 
 
 def parts(kind: str | None = None) -> tuple[Part, ...]:
@@ -159,9 +211,28 @@ def _builder(spec: str, part: Part, option: str | None, inner: BuildInner | None
 
 
 def _add(part: Part) -> None:
-    if part.name in _PARTS:
-        raise ValueError(f"attention part '{part.name}' is registered twice")
+    if not re.fullmatch(r"[\w.-]+", part.name):
+        raise NotRegistrable(f"'{part.name}' cannot name an attention: letters, digits, '_', '-' and '.' can")
+    other = _PARTS.get(part.name)
+    if other is not None:
+        taken = "is built in" if other.origin is None else f"is registered already, from {other.origin}"
+        raise NotRegistrable(f"an attention called '{part.name}' {taken}; give this one another name")
     _PARTS[part.name] = part
+
+
+def _check_constructor(cls: Any, name: str, arguments: Sequence[str]) -> None:
+    """A wrong class is refused where it is written, not in the middle of a training."""
+    if not (isinstance(cls, type) and issubclass(cls, Mechanism)):
+        raise NotRegistrable(f"'{name}' has to be a class derived from Mechanism")
+    if cls.forward is Mechanism.forward:
+        raise NotRegistrable(f"{cls.__name__} has no forward(self, q, k, v, observed)")
+    wanted = f"__init__(self, {', '.join(arguments)})"
+    if not any("__init__" in vars(base) for base in cls.__mro__[: cls.__mro__.index(Mechanism)]):
+        raise NotRegistrable(f"{cls.__name__} has no {wanted}")
+    try:
+        inspect.signature(cls).bind(*arguments)
+    except TypeError as error:
+        raise NotRegistrable(f"{cls.__name__} needs {wanted}: {error}") from None
 
 
 def _spell(name: str, option: str | None) -> str:
@@ -169,6 +240,10 @@ def _spell(name: str, option: str | None) -> str:
 
 
 def _lookup(name: str, spec: str) -> Part:
+    if name not in _PARTS:
+        from tsattn.models.attention.installed import load_installed
+
+        load_installed(name)
     if name in _PARTS:
         return _PARTS[name]
     near = difflib.get_close_matches(name, _PARTS, n=2, cutoff=0.5)
