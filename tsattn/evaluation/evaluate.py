@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
@@ -52,19 +53,27 @@ def evaluate(
 
 
 def predict_all(predictor: Predictor, collection: Collection, batch_size: int = 64) -> NDArray[np.float32]:
-    """(cases, classes) probabilities in the order of the cases.
+    """(cases, classes) probabilities in the order of the cases."""
+    result = np.empty((len(collection), len(predictor.card.classes)), dtype=np.float32)
+    for batch, values in batches(collection, batch_size):
+        result[batch] = predictor.probabilities(values)
+    return result
+
+
+def batches(
+    collection: Collection, batch_size: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Places of some cases, and their values (cases, channels, timepoints), shortest cases first.
 
     Batches hold cases of similar length and are cut to their longest: padding changes no answer,
     and on sets of unequal length it would be most of the work.
     """
     lengths = collection.lengths
     order = np.argsort(lengths, kind="stable")
-    result = np.empty((len(collection), len(predictor.card.classes)), dtype=np.float32)
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
         longest = max(int(lengths[batch[-1]]), 1)
-        result[batch] = predictor.probabilities(np.ascontiguousarray(collection.values[batch, :, :longest]))
-    return result
+        yield batch, np.ascontiguousarray(collection.values[batch, :, :longest])
 
 
 def match_channels(collection: Collection, card: ModelCard) -> Collection:

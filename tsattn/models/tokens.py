@@ -26,6 +26,9 @@ LONGEST_PATCH = 4096
 class TokenStage(nn.Module):
     """Base of all token stages; the module's docstring is the contract of `forward`."""
 
+    stride: int = 1
+    """Timepoints from the start of a token to that of the next; the first token starts at the first."""
+
     def forward(self, x: Tensor, observed: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """(B, N, width) and (B, N) or None, from (B, C, T) and (B, T) or None."""
         raise TypeError(f"{type(self).__name__} has no forward")

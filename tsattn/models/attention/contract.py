@@ -53,7 +53,8 @@ class Mechanism(nn.Module):
         B·H·L·S numbers of memory, whatever the mechanism itself takes: for looking at chosen cases.
         """
         identity = torch.eye(k.shape[2], dtype=k.dtype, device=k.device)
-        return self(q, k, identity.expand(k.shape[0], k.shape[1], -1, -1), observed)
+        # Not self(…): who listens to the mechanism hears no passes but the model's own.
+        return self.forward(q, k, identity.expand(k.shape[0], k.shape[1], -1, -1), observed)
 
 
 def at_least_float32(x: Tensor) -> Tensor:
