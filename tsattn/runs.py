@@ -52,9 +52,10 @@ class Run:
 
 
 class TorchPredictor:
-    """A Predictor over a run's own weights."""
+    """A Predictor over a run's own weights. run: the run, whose model is now on the device."""
 
     def __init__(self, run: Run, device: torch.device) -> None:
+        self.run = run
         self.card = run.card
         self.provider = f"torch {device.type}"
         self._device = device

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tsattn.data.columns import TableOptions
     from tsattn.data.sources import LoadedSplit
     from tsattn.evaluation.metrics import Report
+    from tsattn.evaluation.redundancy import LayerRedundancy
     from tsattn.inference.predictor import Predictor
 
 
@@ -48,6 +49,10 @@ def evaluate(
         Literal["test", "train"], typer.Option("--split", help="Which part of SOURCE to judge on.")
     ] = "test",
     per: PerWhat = "recording",
+    heads: Annotated[
+        bool,
+        typer.Option("--heads", help="Also measure how alike the heads of each layer are (run folders)."),
+    ] = False,
     batch_size: BatchSize = 64,
     device: Device = "auto",
     layout: Layout = None,
@@ -67,12 +72,14 @@ def evaluate(
     from tsattn.cli import console
     from tsattn.cli.fetching import fetch_visibly
     from tsattn.cli.open_model import open_predictor
-    from tsattn.cli.report_tables import show_report
+    from tsattn.cli.report_tables import show_heads, show_report
     from tsattn.data.columns import TableOptions
     from tsattn.data.sources import load_split
     from tsattn.evaluation.evaluate import evaluate as judge
 
     console.hear_remarks()
+    if heads:
+        _check_is_no_file(model)
     predictor = open_predictor(model, device, allow_code=allow_code)
     card = predictor.card
     place = source if source is not None else card.source
@@ -93,14 +100,18 @@ def evaluate(
         part = load_split(place, split, _roles(place, typed, card), registry)
     with console.working(f"judging {len(part.collection)} cases"):
         report = judge(predictor, part.collection, batch_size, majority=card.majority or None, per=per)
+        layers = _redundancy(predictor, part, batch_size) if heads else []
     if trained_on(card, place, split, part):
         console.remark(f"{part.origin}: the model was trained on these cases; it may do worse on new ones.")
     elif place == card.source:
         _note(Path(model), report)
     if as_json:
-        console.show_json(_document(report, model, predictor, part))
-    else:
-        show_report(report, f"{model} on {part.origin}", predictor.provider)
+        document = _document(report, model, predictor, part)
+        console.show_json({**document, "heads": [vars(one) for one in layers]} if heads else document)
+        return
+    show_report(report, f"{model} on {part.origin}", predictor.provider)
+    if heads:
+        show_heads(layers)
 
 
 def trained_on(card: ModelCard, place: str, split: str, part: LoadedSplit) -> bool:
@@ -108,6 +119,24 @@ def trained_on(card: ModelCard, place: str, split: str, part: LoadedSplit) -> bo
     if part.collection.fingerprint() == card.fingerprint:
         return True
     return place == card.source and (split == "train" or part.undivided)
+
+
+def _check_is_no_file(model: str) -> None:
+    from tsattn.errors import InputError
+
+    if Path(model).is_file():
+        raise InputError(
+            f"{model}: --heads looks inside the model, and a model file shows only its answers. Give the "
+            "run folder that it was exported from."
+        )
+
+
+def _redundancy(predictor: Predictor, part: LoadedSplit, batch_size: int) -> list[LayerRedundancy]:
+    from tsattn.evaluation.redundancy import redundancy
+    from tsattn.runs import TorchPredictor
+
+    assert isinstance(predictor, TorchPredictor)  # of a run folder, as was checked
+    return redundancy(predictor.run, part.collection, batch_size)
 
 
 def _note(run: Path, report: Report) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -11,6 +12,7 @@ from tsattn.cli import console
 
 if TYPE_CHECKING:
     from tsattn.evaluation.metrics import Report
+    from tsattn.evaluation.redundancy import LayerRedundancy
 
 # A matrix of counts with more columns than this no longer fits a screen.
 MATRIX_CLASSES = 12
@@ -22,6 +24,23 @@ def show_report(report: Report, title: str, provider: str) -> None:
     console.show(_summary(report, title, provider))
     console.show(_classes(report))
     console.show(_matrix(report) if len(report.classes) <= MATRIX_CLASSES else _pairs(report))
+
+
+def show_heads(layers: Sequence[LayerRedundancy]) -> None:
+    """How alike the heads of each layer are, as a table on stdout."""
+    table = Table(
+        title="Heads",
+        title_justify="left",
+        caption=f"means over pairs of heads and {layers[0].tokens:,} observed tokens; "
+        "1 in CKA: the same up to rotation and scale",
+        caption_justify="left",
+    )
+    for name in ("layer", "mean distance", "relative distance", "CKA"):
+        table.add_column(name, justify="right")
+    for one in layers:
+        cka = "–" if one.cka is None else f"{one.cka:.3f}"
+        table.add_row(str(one.layer), f"{one.distance:.4g}", f"{one.relative_distance:.3f}", cka)
+    console.show(table)
 
 
 def _summary(report: Report, title: str, provider: str) -> Table:
