@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tsattn.cli.attention_check import check
+from tsattn.cli.attention_weights import weights
 from tsattn.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 app.command("check")(check)
+app.command("weights")(weights)
 
 
 @app.callback()

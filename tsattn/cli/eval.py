@@ -25,7 +25,6 @@ from tsattn.cli.options import (
 
 if TYPE_CHECKING:
     from tsattn.card import ModelCard
-    from tsattn.data.columns import TableOptions
     from tsattn.data.sources import LoadedSplit
     from tsattn.evaluation.metrics import Report
     from tsattn.evaluation.redundancy import LayerRedundancy
@@ -70,11 +69,10 @@ def evaluate(
     A run folder and the model file exported from it give the same figures.
     """
     from tsattn.cli import console
-    from tsattn.cli.fetching import fetch_visibly
+    from tsattn.cli.model_source import read_split
     from tsattn.cli.open_model import open_predictor
     from tsattn.cli.report_tables import show_heads, show_report
     from tsattn.data.columns import TableOptions
-    from tsattn.data.sources import load_split
     from tsattn.evaluation.evaluate import evaluate as judge
 
     console.hear_remarks()
@@ -83,8 +81,6 @@ def evaluate(
     predictor = open_predictor(model, device, allow_code=allow_code)
     card = predictor.card
     place = source if source is not None else card.source
-    if place == card.source and registry is None and card.registry:
-        registry = Path(card.registry)
     typed = TableOptions(
         layout=layout,
         id=id_column,
@@ -95,9 +91,7 @@ def evaluate(
     )
     if per == "window" and card.preparation:
         typed = replace(typed, label_of="timepoint")
-    fetch_visibly(place, registry)
-    with console.working(f"reading {place}"):
-        part = load_split(place, split, _roles(place, typed, card), registry)
+    part = read_split(card, source, split, typed, registry)
     with console.working(f"judging {len(part.collection)} cases"):
         report = judge(predictor, part.collection, batch_size, majority=card.majority or None, per=per)
         layers = _redundancy(predictor, part, batch_size) if heads else []
@@ -161,16 +155,3 @@ def _document(report: Report, model: str, predictor: Predictor, part: LoadedSpli
         "origin": part.origin,
         **report.to_dict(),
     }
-
-
-def _roles(place: str, typed: TableOptions, card: ModelCard) -> TableOptions:
-    """The columns as typed, completed by those of training as far as this data has them."""
-    from tsattn.data.columns import TableOptions
-    from tsattn.data.heads import is_table
-    from tsattn.inference.pipeline import roles_of
-
-    if place == card.source:
-        said = {name: value for name, value in vars(typed).items() if value is not None}
-        return replace(TableOptions.of(card.table), **said)
-    path = Path(place)
-    return roles_of(path, typed, card) if card.table and path.is_file() and is_table(path) else typed
