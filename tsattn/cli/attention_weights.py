@@ -50,12 +50,14 @@ def weights(
 
     from tsattn.cli import console
     from tsattn.cli.model_source import read_split
+    from tsattn.cli.open_model import refuse_model_file
     from tsattn.data.atomic import whole_file
     from tsattn.data.columns import TableOptions
     from tsattn.evaluation.heads import as_trained, heads_of_case
     from tsattn.runs import read_run
 
     console.hear_remarks()
+    refuse_model_file(run, "`attention weights`")
     trained = read_run(run, allow_code=allow_code)
     part = read_split(trained.card, source, split, TableOptions(), registry)
     cases = as_trained(trained, part.collection)

@@ -70,14 +70,14 @@ def evaluate(
     """
     from tsattn.cli import console
     from tsattn.cli.model_source import read_split
-    from tsattn.cli.open_model import open_predictor
+    from tsattn.cli.open_model import open_predictor, refuse_model_file
     from tsattn.cli.report_tables import show_heads, show_report
     from tsattn.data.columns import TableOptions
     from tsattn.evaluation.evaluate import evaluate as judge
 
     console.hear_remarks()
     if heads:
-        _check_is_no_file(model)
+        refuse_model_file(Path(model), "--heads")
     predictor = open_predictor(model, device, allow_code=allow_code)
     card = predictor.card
     place = source if source is not None else card.source
@@ -113,16 +113,6 @@ def trained_on(card: ModelCard, place: str, split: str, part: LoadedSplit) -> bo
     if part.collection.fingerprint() == card.fingerprint:
         return True
     return place == card.source and (split == "train" or part.undivided)
-
-
-def _check_is_no_file(model: str) -> None:
-    from tsattn.errors import InputError
-
-    if Path(model).is_file():
-        raise InputError(
-            f"{model}: --heads looks inside the model, and a model file shows only its answers. Give the "
-            "run folder that it was exported from."
-        )
 
 
 def _redundancy(predictor: Predictor, part: LoadedSplit, batch_size: int) -> list[LayerRedundancy]:

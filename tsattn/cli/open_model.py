@@ -42,3 +42,14 @@ def open_predictor(
         from tsattn.inference.session import open_model
 
     return open_model(place, device, threads, parallel_calls=parallel_calls)
+
+
+def refuse_model_file(path: Path, who: str) -> None:
+    """InputError where `path` is a file and `who`, as typed, has to look inside a model."""
+    from tsattn.errors import InputError
+
+    if path.is_file():
+        raise InputError(
+            f"{path}: {who} looks inside the model, and a model file shows only its answers. Give the run "
+            "folder that it was exported from."
+        )
