@@ -21,6 +21,7 @@ from tsattn.data.convert import FORMATS, Layout, write_file
 from tsattn.data.sources import embedded_folder, load_file, load_split
 from tsattn.data.tables import sorted_classes
 from tsattn.data.write_npz import write_npz
+from tsattn.data.write_tables import GROUP
 from tsattn.data.write_ts import write_ts
 from tsattn.errors import InputError
 
@@ -55,7 +56,9 @@ def collection(
 
 def there_and_back(cases: Collection, path: Path, layout: Layout | None = None) -> Collection:
     write_file(cases, path, layout=layout, name="some set")
-    return load_file(path, TableOptions(layout=layout)).collection
+    table = path.suffix in (".csv", ".parquet")
+    group = GROUP if table and cases.groups is not None else None
+    return load_file(path, TableOptions(layout=layout, group=group)).collection
 
 
 def same(one: Collection, other: Collection, *, whole: bool = True) -> None:
@@ -65,7 +68,7 @@ def same(one: Collection, other: Collection, *, whole: bool = True) -> None:
     np.testing.assert_array_equal(one.values[:, :, :longest], other.values[:, :, :longest])
     assert (one.labels, one.classes) == (other.labels, other.classes)
     if whole:
-        assert (one.ids, one.channels) == (other.ids, other.channels)
+        assert (one.ids, one.channels, one.groups) == (other.ids, other.channels, other.groups)
 
 
 # Every word is a label that some file has held; the last six are what a .ts file cannot spell.
@@ -109,12 +112,14 @@ def collections(draw: st.DrawFn, labels: st.SearchStrategy[str] = LABELS) -> Col
     for case in values:
         case[:, draw(st.integers(0, points)) :] = np.nan
     drawn = draw(st.none() | st.lists(labels, min_size=cases, max_size=cases).map(tuple))
+    groups = draw(st.none() | st.lists(LABELS, min_size=cases, max_size=cases).map(tuple))
     return Collection(
         values=values,
         ids=tuple(draw(st.lists(LABELS, min_size=cases, max_size=cases, unique=True))),
         channels=channels,
         labels=drawn,
         classes=sorted_classes(drawn or ()),
+        groups=groups,
     )
 
 
@@ -171,6 +176,11 @@ def test_what_a_format_has_no_place_for_is_said(tmp_path: Path, caplog: pytest.L
     cases = collection([[[1]], [[2]]], labels=("b", "a"), ids=("u", "v"), channels=("x",))
     write_file(cases, tmp_path / "t.ts", layout=None, name="n")
     assert f"{tmp_path / 't.ts'}: a .ts file has no place for ids and names of channels" in caplog.text
+    caplog.clear()
+    write_file(replace(cases, groups=("s", "s")), tmp_path / "t.ts", layout=None, name="n")
+    assert f"{tmp_path / 't.ts'}: a .ts file has no place for the groups of the cases." in caplog.text
+    write_file(replace(cases, groups=("s", "s")), tmp_path / "t.csv", layout=None, name="n")
+    assert f"{tmp_path / 't.csv'}: to keep groups together, train on it with --group group." in caplog.text
     caplog.clear()
     write_file(replace(cases, classes=("b", "a")), tmp_path / "t.csv", layout=None, name="n")
     assert "no place for the order of the classes" in caplog.text

@@ -24,6 +24,7 @@ from tsattn.data.heads import open_head
 from tsattn.data.readings import readings, train_command
 from tsattn.data.sources import LoadedSplit, embedded_folder, load_split
 from tsattn.data.write_tables import write_long_csv, write_wide_csv
+from tsattn.errors import InputError
 
 NOTHING = TableOptions()
 
@@ -129,6 +130,20 @@ def test_what_is_typed_is_not_questioned(tmp_path: Path) -> None:
     assert [command for _, command in read(path, options)] == ["--id device --time t --label state"]
     wide = read(path, TableOptions(layout="wide", label="state"))
     assert [roles for roles, _ in wide] == [{"layout": "wide", "label": "state"}]
+
+
+@pytest.mark.parametrize("layout", ["long", "wide"])
+def test_a_group_is_typed_and_stays_in_the_command(tmp_path: Path, layout: str) -> None:
+    """Text that is constant in a case would else be taken for a second label."""
+    rows = long_rows() if layout == "long" else wide_rows()
+    rows = [(*row[:-1], f"s{row[0]}"[:3], row[-1]) for row in rows]
+    header = "id,time,x,y,who,label" if layout == "long" else "a,b,c,d,e,f,who,label"
+    path = write(tmp_path / "t.csv", header, rows)
+    for roles, command in read(path, TableOptions(group="who")):
+        assert (roles["group"], roles["label"]) == ("who", "label")
+        assert command.endswith("--group who")
+    with pytest.raises(InputError, match=r"no column 'nobody' \(--group\)"):
+        read(path, TableOptions(group="nobody"))
 
 
 def test_times_without_ids_are_one_recording_or_cases(tmp_path: Path) -> None:

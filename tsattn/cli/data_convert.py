@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tsattn.cli.options import AsJson, IdColumn, LabelColumn, LayoutName, Registry, TimeColumn
+from tsattn.cli.options import AsJson, GroupColumn, IdColumn, LabelColumn, LayoutName, Registry, TimeColumn
 
 if TYPE_CHECKING:
     from tsattn.data.columns import TableOptions
@@ -64,6 +64,7 @@ def convert(
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
+    group_column: GroupColumn = None,
     registry: Registry = None,
     as_json: AsJson = False,
 ) -> None:
@@ -77,7 +78,9 @@ def convert(
     from tsattn.data.convert import write_file
 
     console.hear_remarks()
-    options = TableOptions(layout=source_layout, id=id_column, time=time_column, label=label_column)
+    options = TableOptions(
+        layout=source_layout, id=id_column, time=time_column, label=label_column, group=group_column
+    )
     fetch_visibly(source, registry)
     with console.working(f"reading {source}"):
         parts = _parts(source, split, options, registry)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tsattn.cli.options import AsJson, IdColumn, LabelColumn, Layout, Registry, TimeColumn
+from tsattn.cli.options import AsJson, GroupColumn, IdColumn, LabelColumn, Layout, Registry, TimeColumn
 
 if TYPE_CHECKING:
     from tsattn.data.inspection import Inspection, Reading
@@ -29,6 +29,7 @@ def inspect(
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
+    group_column: GroupColumn = None,
     registry: Registry = None,
     as_json: AsJson = False,
 ) -> None:
@@ -43,7 +44,9 @@ def inspect(
     from tsattn.data.inspection import inspect as look
 
     console.hear_remarks()
-    options = TableOptions(layout=layout, id=id_column, time=time_column, label=label_column)
+    options = TableOptions(
+        layout=layout, id=id_column, time=time_column, label=label_column, group=group_column
+    )
     seen = []
     for file in files:
         fetch_visibly(file, registry)

@@ -47,8 +47,11 @@ class _Table:
 
 
 def candidates(head: TableHead, options: TableOptions) -> Iterator[TableOptions]:
-    """Readings of the table that agree with what was typed, the likeliest first; each is to be tried."""
-    cells = {name: head.sample(name) for name in head.names if name}
+    """Readings of the table that agree with what was typed, the likeliest first; each is to be tried.
+
+    A column typed as group is in none of them, and is left to the caller.
+    """
+    cells = {name: head.sample(name) for name in head.names if name and name != options.group}
     table = _Table(cells, head.text_columns, _numbered(cells))
     long: list[TableOptions] = []
     if options.layout == "long" or not table.numbered or options.time or table.called(TIME_NAMES):

@@ -1,7 +1,8 @@
 """Cases from one file format into another, proved by reading the new file back before it appears.
 
-    .ts              values, labels and classes; ids and names of channels have no place there
-    .csv, .parquet   values, labels, ids and names of channels; the order of classes is that of sorting
+    .ts              values, labels and classes; ids, groups and names of channels have no place there
+    .csv, .parquet   values, labels, ids, groups and names of channels; the order of classes is that of
+                     sorting
     .npz             everything
 
 What a format has no place for is said in a remark; what does not come back otherwise is an error, and no
@@ -26,6 +27,7 @@ from tsattn.data.sources import load_file
 from tsattn.data.tables import sorted_classes
 from tsattn.data.write_npz import write_npz
 from tsattn.data.write_tables import (
+    GROUP,
     write_long_csv,
     write_long_parquet,
     write_wide_csv,
@@ -75,11 +77,13 @@ def write_file(collection: Collection, path: Path, *, layout: Layout | None, nam
                     write_npz(collection, partial)
         except InputError as error:
             raise InputError(str(error).replace(str(partial), str(path))) from None
-        _prove(collection, partial, path, TableOptions(layout=layout) if table else TableOptions())
-    if collection.groups is not None:
-        logger.warning("%s: the groups of the cases are not written.", path)
+        group = None if collection.groups is None else GROUP
+        options = TableOptions(layout=layout, group=group) if table else TableOptions()
+        _prove(collection, partial, path, options)
     for remark in said:
         logger.warning("%s", remark.replace(str(partial), str(path)))
+    if collection.groups is not None:
+        _say_of_groups(path)
     if table and collection.labels is not None:
         _say_of_classes(collection, path)
 
@@ -112,6 +116,8 @@ def _difference(one: Collection, other: Collection, *, whole: bool) -> str | Non
         return _first_difference("label", one.labels or (), other.labels or ())
     if whole and one.ids != other.ids:
         return _first_difference("id", one.ids, other.ids)
+    if whole and one.groups != other.groups:
+        return _first_difference("group", one.groups or (), other.groups or ())
     if whole and one.channels != other.channels:
         return _first_difference("channel name", one.channels, other.channels)
     if not _same_values(one.values, other.values):
@@ -146,6 +152,13 @@ def _refuse_for_table(collection: Collection, path: Path, layout: Layout) -> Non
             f"{path}: case {collection.ids.index('')} has an empty id, which a long table cannot hold. "
             "Type --layout wide, or write .npz."
         )
+
+
+def _say_of_groups(path: Path) -> None:
+    if path.suffix.lower() == ".ts":
+        logger.warning("%s: a .ts file has no place for the groups of the cases.", path)
+    elif path.suffix.lower() != ".npz":
+        logger.warning("%s: to keep groups together, train on it with --group %s.", path, GROUP)
 
 
 def _say_of_classes(collection: Collection, path: Path) -> None:

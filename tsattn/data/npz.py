@@ -1,8 +1,8 @@
 """Reader of numpy files: X and, where known, y.
 
 X is (cases, channels, timepoints), or (cases, timepoints) for one channel; NaN is missing. A .npz may
-hold one split as X and y, or two as X_train, y_train, X_test and y_test, and beside them ids, channels and
-classes as text (write_npz.py). Beside NAME_X.npy lies NAME_y.npy.
+hold one split as X and y, or two as X_train, y_train, X_test and y_test, and beside them ids, groups,
+channels and classes as text (write_npz.py). Beside NAME_X.npy lies NAME_y.npy.
 Arrays of Python objects are refused, because loading them would run what the file says.
 """
 
@@ -41,6 +41,7 @@ def parse_npz(data: bytes, where: str, split: str | None) -> Collection:
                     ("x", suffix),
                     ("y", suffix),
                     ("ids", suffix),
+                    ("groups", suffix),
                     ("channels", ""),
                     ("classes", ""),
                 )
@@ -121,6 +122,7 @@ def _collection(arrays: dict[str, Any], where: str) -> Collection:
         channels=_texts(arrays, "channels", channels, where) or tuple(f"dim_{i}" for i in range(channels)),
         labels=labels,
         classes=classes,
+        groups=_texts(arrays, "groups", cases, where),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tsattn.data.candidates import LABEL_NAMES, WHOLE, candidates
@@ -20,7 +20,7 @@ from tsattn.errors import InputError
 
 MOST = 6
 """Readings that are given; more would be no help."""
-_FLAGS = ("layout", "id", "time", "label")
+_FLAGS = ("layout", "id", "time", "label", "group")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,8 @@ def readings(head: TableHead, options: TableOptions) -> list[TriedReading]:
     InputError, that of the reading with nothing but what was typed, if none can be read.
     """
     found: list[TriedReading] = []
-    for candidate in candidates(head, options):
+    for columns in candidates(head, options):
+        candidate = replace(columns, group=options.group)
         try:
             reading = _tried(head, candidate, [reading.roles for reading in found])
         except InputError:

@@ -3,6 +3,7 @@
 X         (cases, channels, timepoints) float32, NaN where not observed
 y         (cases,) labels as text; absent where there are none
 ids       (cases,) text
+groups    (cases,) text, what a case must not be torn from; absent where there are none
 channels  (channels,) text
 classes   (classes,) text, in the order of the Collection
 """
@@ -30,6 +31,8 @@ def write_npz(collection: Collection, path: Path) -> None:
         "ids": _texts(collection.ids, path),
         "channels": _texts(collection.channels, path),
     }
+    if collection.groups is not None:
+        arrays["groups"] = _texts(collection.groups, path)
     if collection.labels is not None:
         arrays["y"] = _texts(collection.labels, path)
         arrays["classes"] = _texts(collection.classes, path)

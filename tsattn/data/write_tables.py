@@ -19,6 +19,8 @@ from tsattn.data.atomic import whole_file
 from tsattn.data.collection import Collection
 from tsattn.errors import InputError
 
+GROUP = "group"
+"""The column that says which cases must not be torn apart, in a table of cases that have groups."""
 _CSV_ROWS = 4096  # at once, so that the text of a large Collection is never whole in memory
 _PARQUET_ROWS = 1 << 16
 
@@ -39,8 +41,8 @@ def write_wide_csv(
 ) -> None:
     """One row a case, value columns CHANNEL_TIMEPOINT from 0.
 
-    label, id: names of those columns; None leaves one out, as does a Collection without labels.
-    InputError if two columns would have one name or the place cannot be written.
+    label, id: names of those columns; None leaves one out, as does a Collection without labels. Groups
+    are a column GROUP. InputError if two columns would have one name or the place cannot be written.
     """
     _write_csv(_wide(collection, label, id), path)
 
@@ -54,8 +56,9 @@ def write_long_csv(
 ) -> None:
     """One row a timepoint up to each case's last observed one; channels are columns.
 
-    label, id, time: names of those columns; label None leaves it out. A case in which nothing is
-    observed is one row of empty cells. InputError as `write_wide_csv`, and for an id of two cases.
+    label, id, time: names of those columns; label None leaves it out. Groups are a column GROUP. A case
+    in which nothing is observed is one row of empty cells. InputError as `write_wide_csv`, and for an id
+    of two cases.
     """
     _write_csv(_long(collection, path, label, id, time), path)
 
@@ -86,7 +89,8 @@ def _wide(collection: Collection, label: str | None, case: str | None) -> _Table
     values = [f"{channel}_{point}" for channel in collection.channels for point in points]
     ids = [] if case is None else [case]
     labels = [] if label is None or collection.labels is None else [label]
-    names = [*ids, *values, *labels]
+    groups = [] if collection.groups is None else [GROUP]
+    names = [*ids, *values, *groups, *labels]
 
     def rows(start: int, stop: int) -> list[Any]:
         part = collection.values[start:stop]
@@ -94,7 +98,8 @@ def _wide(collection: Collection, label: str | None, case: str | None) -> _Table
         return [
             *([pa.array(collection.ids[start:stop], pa.string())] if ids else ()),
             *(_floats(column, alone=len(names) == 1) for column in flat.T),
-            *([_label_column(collection, slice(start, stop))] if labels else ()),
+            *([_text_column(collection.groups, slice(start, stop))] if groups else ()),
+            *([_text_column(collection.labels, slice(start, stop))] if labels else ()),
         ]
 
     return _Table(names, len(collection), rows)
@@ -108,6 +113,7 @@ def _long(collection: Collection, path: Path, label: str | None, case: str, time
             "layout. Write the wide layout."
         )
     labels = [] if label is None or collection.labels is None else [label]
+    groups = [] if collection.groups is None else [GROUP]
     lengths = np.maximum(collection.lengths, 1)
     if len(lengths) and lengths.max() == 1:
         lengths[0] = 2  # a table in which each case is one row would be taken for a wide one
@@ -124,10 +130,11 @@ def _long(collection: Collection, path: Path, label: str | None, case: str, time
             pa.array([collection.ids[i] for i in of], pa.string()),
             pa.array(point),
             *(_floats(column) for column in values.T),
-            *([_label_column(collection, of)] if labels else ()),
+            *([_text_column(collection.groups, of)] if groups else ()),
+            *([_text_column(collection.labels, of)] if labels else ()),
         ]
 
-    return _Table([case, time, *collection.channels, *labels], int(lengths.sum()), rows)
+    return _Table([case, time, *collection.channels, *groups, *labels], int(lengths.sum()), rows)
 
 
 def _floats(column: Any, *, alone: bool = False) -> Any:
@@ -137,9 +144,8 @@ def _floats(column: Any, *, alone: bool = False) -> Any:
     return pa.array(column, pa.float32(), from_pandas=not alone)
 
 
-def _label_column(collection: Collection, cases: Any) -> Any:
-    assert collection.labels is not None
-    return pa.array(np.asarray(collection.labels, dtype=object)[cases], pa.string())
+def _text_column(words: tuple[str, ...] | None, cases: Any) -> Any:
+    return pa.array(np.asarray(words, dtype=object)[cases], pa.string())
 
 
 def _write_csv(table: _Table, path: Path) -> None:
