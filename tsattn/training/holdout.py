@@ -71,7 +71,7 @@ def divide(cut: PreparedCases, share: float, seed: int, holding: Holding, window
         training, how = _apart(cut, training, held_out, window), "the last of the source"
     elif groups is not None:
         training, held_out = grouped_split(cases.labels, groups, share, seed)
-        how = f"{len({groups[i] for i in held_out})} whole groups of {len(set(groups))}"
+        how = f"whole groups, {len({groups[i] for i in held_out})} of {len(set(groups))}"
     else:
         (training, held_out), how = validation_split(cases.labels, share, seed), "stratified"
     if not len(held_out):
