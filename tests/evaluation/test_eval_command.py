@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,12 +39,12 @@ class Done(NamedTuple):
     err: str
 
 
-Eval = Callable[..., Done]
+Command = Callable[..., Done]
 
 
 @pytest.fixture
-def eval_(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Eval:
-    """eval_(*words): `tsattn eval WORDS…` in `place`."""
+def command(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """command(*words): `tsattn WORDS…` in `place`."""
 
     logger = logging.getLogger("tsattn")  # which the command line takes over
 
@@ -49,7 +52,7 @@ def eval_(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         monkeypatch.setattr(logger, "handlers", [])
         monkeypatch.setattr(logger, "propagate", True)
         monkeypatch.chdir(place)
-        monkeypatch.setattr(sys, "argv", ["tsattn", "eval", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["tsattn", *map(str, words)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as left:
             main()
@@ -57,6 +60,12 @@ def eval_(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         return Done(int(left.value.code or 0), captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture
+def eval_(command: Command) -> Command:
+    """eval_(*words): `tsattn eval WORDS…` in `place`."""
+    return partial(command, "eval")
 
 
 def document(done: Done) -> dict[str, Any]:
@@ -85,7 +94,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_a_run_and_its_model_file_give_the_same_figures(eval_: Eval) -> None:
+def test_a_run_and_its_model_file_give_the_same_figures(eval_: Command) -> None:
     run, model = document(eval_("run", "--json")), document(eval_("model.onnx", SET, "--json"))
     for figure in ("cases", "accuracy", "balanced_accuracy", "macro_f1", "majority_accuracy"):
         assert run[figure] == model[figure]
@@ -97,7 +106,7 @@ def test_a_run_and_its_model_file_give_the_same_figures(eval_: Eval) -> None:
 
 
 def test_the_run_folder_keeps_the_test_figures_and_only_those(
-    eval_: Eval, place: Path, tmp_path: Path
+    eval_: Command, place: Path, tmp_path: Path
 ) -> None:
     run = shutil.copytree(place / "run", tmp_path / "run")
     metrics = run / "metrics.json"
@@ -122,7 +131,7 @@ def test_a_person_sees_three_tables_and_no_remark(place: Path) -> None:
     assert done.stderr == ""
 
 
-def test_a_file_of_the_same_problem_can_be_judged(eval_: Eval) -> None:
+def test_a_file_of_the_same_problem_can_be_judged(eval_: Command) -> None:
     folder = embedded_folder(SET)
     assert folder is not None
     by_file = document(eval_("model.onnx", folder / f"{SET}_TEST.ts", "--json"))
@@ -142,7 +151,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_said_in_one_message(case: str, eval_: Eval, place: Path) -> None:
+def test_what_is_wrong_is_said_in_one_message(case: str, eval_: Command, place: Path) -> None:
     words, expected = WRONG[case]
     columns = [f"dim_{channel}_{time}" for channel in range(6) for time in range(3)]
     rows = [[*columns, "class"], [*["0.5"] * 18, "swim"], [*["0.1"] * 18, "swim"]]
@@ -170,3 +179,63 @@ def test_markup_in_labels_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) 
     assert "[red]" in shown
     assert "[/]" in shown
     assert "[bold]x" in shown
+
+
+def test_heads_are_a_table_more_and_change_no_figure(eval_: Command, place: Path) -> None:
+    plain, recorded = document(eval_("run", "--json")), (place / "run" / "metrics.json").read_text()
+    found = document(eval_("run", "--heads", "--json"))
+    (layer,) = found.pop("heads")
+    assert found == plain
+    assert (place / "run" / "metrics.json").read_text() == recorded
+    assert layer["tokens"] == 40 * 100
+    assert layer["distance"] > 0
+    assert 0 < layer["cka"] < 1
+    shown = eval_("run", "--heads").out
+    for word in ("mean distance", "relative distance", "CKA", f"{layer['cka']:.3f}", "4,000 observed tokens"):
+        assert word in shown
+
+
+def test_a_model_file_shows_no_heads(command: Command) -> None:
+    for words in (
+        ("eval", "model.onnx", "--heads"),
+        ("attention", "weights", "model.onnx", "--case", 0, "-o", "w.npz"),
+    ):
+        done = command(*words)
+        assert done.code == 2
+        assert "a model file shows only its answers. Give the run folder" in done.err
+
+
+def test_the_weights_of_a_case_are_written_to_be_drawn(command: Command, place: Path) -> None:
+    found = document(command("attention", "weights", "run", "--case", 3, "-o", "w.npz", "--json"))
+    assert (found["layers"], found["heads"], found["tokens"], found["timepoints_per_token"]) == (1, 8, 100, 1)
+    with np.load(place / "w.npz") as file:
+        assert set(file) == {"weights_layer0", "observed", "starts", "ids"}
+        assert file["weights_layer0"].shape == (8, 100, 100)
+        np.testing.assert_allclose(file["weights_layer0"].sum(axis=2), 1, atol=1e-5)
+        assert file["ids"].tolist() == ["3"]
+        assert file["starts"].tolist() == list(range(100))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--case", "41", "-o", "w.npz"), "there is no case '41'. Did you mean '4' or '1'?"),
+        (("--case", "x", "-o", "w.npz"), "The ids of its 40 cases go from '0' to '39'."),
+        (("--case", "3", "-o", "nowhere/w.npz"), "cannot be written"),
+        (("-o", "w.npz"), "--case"),
+    ],
+)
+def test_a_case_that_is_not_there_is_said(command: Command, words: tuple[str, ...], expected: str) -> None:
+    done = command("attention", "weights", "run", *words)
+    assert done.code == 2
+    assert done.out == ""
+    assert expected in done.err
+
+
+def test_the_commands_of_the_document_on_heads(command: Command, place: Path) -> None:
+    text = (ROOT / "docs" / "attention.md").read_text("utf-8")
+    (commands,) = re.findall(r"## What a head does.*?```sh\n(.*?)```", text, re.DOTALL)
+    for line in commands.strip().splitlines():
+        done = command(*shlex.split(line)[1:])
+        assert done.code == 0, (line, done.err)
+    assert (place / "case3.npz").is_file()
