@@ -100,3 +100,27 @@ def test_a_file_that_does_not_fit(tmp_path: Path) -> None:
         with_file(cut(6), file, options, how)
     with pytest.raises(InputError, match="--time-ordered and --val-file both say what is held out"):
         Holding(latest=True, file=file)
+
+
+def grouped(cases: int, groups: str) -> PreparedCases:
+    """Cases whose groups are the letters of `groups`, again from the start where they do not reach."""
+    prepared = cut(cases)
+    return replace(
+        prepared,
+        cases=replace(prepared.cases, groups=tuple(groups[i % len(groups)] for i in range(cases))),
+    )
+
+
+def test_groups_and_the_latest_cannot_both_be_had() -> None:
+    with pytest.raises(
+        InputError, match=r"^--time-ordered and groups \(--group\): the last cases"
+    ):
+        divide(grouped(12, "stu"), 0.25, 0, LATEST, None)
+
+
+def test_a_file_of_its_own_must_not_share_a_group(tmp_path: Path) -> None:
+    file, options = tmp_path / "held-out.csv", TableOptions(group="group")
+    write_wide_csv(grouped(8, "uvw").cases, file)
+    with pytest.raises(InputError, match=r"held-out\.csv: .* have the group 'u' and 1 more of its groups\."):
+        with_file(grouped(6, "stuv"), file, options, Preparation())
+    assert len(with_file(grouped(6, "st"), file, options, Preparation()).validation or ()) == 8

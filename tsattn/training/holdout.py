@@ -60,12 +60,18 @@ def divide(cut: PreparedCases, share: float, seed: int, holding: Holding, window
     """Holds out about `share` of the cases; none where it is 0.
 
     Groups stay whole. Of the latest cases held out, windows that reach into them are not trained on.
+    InputError for the latest of cases that have groups.
     """
     cases = cut.cases
     assert cases.labels is not None
     if share == 0:
         return Divided(train=cases, validation=None, split=_split(np.arange(len(cases))), how="")
     groups = groups_of(cut)
+    if holding.latest and cases.groups is not None:
+        raise InputError(
+            "--time-ordered and groups (--group): the last cases would tear groups apart. "
+            "Leave one of the two away."
+        )
     if holding.latest:
         training, held_out = latest_split(cases.labels, share)
         training, how = _apart(cut, training, held_out, window), "the last of the source"
@@ -84,7 +90,8 @@ def divide(cut: PreparedCases, share: float, seed: int, holding: Holding, window
 def with_file(cut: PreparedCases, file: Path, table: TableOptions, preparation: Preparation) -> Divided:
     """All cases are trained on; those of `file`, prepared in the same way, are held out.
 
-    InputError where the file has no labels, other channels, or a class that is not trained on.
+    InputError where the file has no labels, other channels, a class that is not trained on, or cases of a
+    group that is trained on.
     """
     cases, held_out = cut.cases, prepare_cases(load_file(file, table).collection, preparation).cases
     if held_out.labels is None:
@@ -98,6 +105,12 @@ def with_file(cut: PreparedCases, file: Path, table: TableOptions, preparation: 
     if unknown:
         raise InputError(
             f"{file}: class {unknown[0]!r} is not among those trained on: {', '.join(cases.classes)}."
+        )
+    if torn := sorted(set(cases.groups or ()) & set(held_out.groups or ())):
+        raise InputError(
+            f"{file}: its cases are to be held out, but the training cases too have the group {torn[0]!r}"
+            f"{f' and {len(torn) - 1} more of its groups' if len(torn) > 1 else ''}. "
+            "Take those cases out of one of the two, or leave --group away."
         )
     return Divided(train=cases, validation=held_out, split=_split(np.arange(len(cases))), how=str(file))
 
