@@ -55,7 +55,10 @@ def redundancy(run: Run, cases: Collection, batch_size: int = 64) -> list[LayerR
     """
     shape = run.config.model
     if shape.heads < 2:
-        raise InputError(f"{run.path}: its layers have one head each, and one head has none to differ from.")
+        raise InputError(
+            f"{run.path}: its layers have one head each, and one head has none to differ from. Judge it "
+            "without --heads."
+        )
     prepared = as_trained(run, cases)
     if not prepared.lengths.any():
         raise InputError("Nothing is observed in any of the cases, so no head sees anything.")
