@@ -41,8 +41,8 @@ def test_the_readme_shows_the_demo_and_names_the_figures() -> None:
     assert "JapaneseVowels" in block("README.md", "accuracy")
 
 
-def test_the_commands_of_the_readme(tmp_path: Path) -> None:
-    """Its shell block, on a table made here; training is made short."""
+def run_commands(commands: str, place: Path) -> None:
+    """The commands of a shell block, on tables made here; training is made short."""
     generator = np.random.default_rng(0)
     labels = tuple("ab"[case % 2] for case in range(40))
     values = generator.normal(size=(40, 2, 30)).astype(np.float32)
@@ -51,26 +51,41 @@ def test_the_commands_of_the_readme(tmp_path: Path) -> None:
         values=values, ids=tuple(map(str, range(40))), channels=("x", "y"), labels=labels, classes=("a", "b")
     )
     for name in ("cases", "held-out", "new"):
-        write_wide_csv(cases, tmp_path / f"{name}.csv", label="kind")
-    (commands,) = re.findall(
-        r"```sh\n(tsattn train cases.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL
-    )
+        write_wide_csv(cases, place / f"{name}.csv", label="kind")
     for line in commands.strip().splitlines():
         words = shlex.split(line)
         assert words[0] == "tsattn"
         extra = shlex.split(QUICK) if words[1] == "train" else []
         done = subprocess.run(
-            [sys.executable, "-m", *words, *extra], cwd=tmp_path, capture_output=True, text=True, check=False
+            [sys.executable, "-m", *words, *extra], cwd=place, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, (line, done.stderr)
-    assert len((tmp_path / "classified.csv").read_text("utf-8").splitlines()) == 41
+    assert len((place / "classified.csv").read_text("utf-8").splitlines()) == 41
+
+
+def test_the_commands_of_the_readme(tmp_path: Path) -> None:
+    (commands,) = re.findall(
+        r"```sh\n(tsattn train cases.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL
+    )
+    run_commands(commands, tmp_path)
+
+
+def new_mechanism() -> str:
+    (code,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "attention.md").read_text("utf-8"), re.DOTALL
+    )
+    return str(code)
+
+
+def test_the_commands_on_an_attention_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "cold.py").write_text(new_mechanism(), "utf-8")
+    commands = block("docs/attention.md", "own attention").removeprefix("```sh\n").removesuffix("```")
+    run_commands(commands, tmp_path)
 
 
 def test_the_example_of_a_new_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_PARTS", dict(registry._PARTS))
-    (code,) = re.findall(
-        r"```python\n(.*?)```", (ROOT / "docs" / "attention.md").read_text("utf-8"), re.DOTALL
-    )
+    code = new_mechanism()
     exec(compile(code, "docs/attention.md", "exec"), {"__name__": "example"})
     q, k, v = torch.randn(3, 1, 2, 9, 4).unbind(0)
     cold, warm = build("cold:0.25", Heads(2, 4)), build("softmax", Heads(2, 4))

@@ -246,7 +246,7 @@ def test_an_error_inside_is_blamed_on_the_file_and_ours_is_not() -> None:
         mechanism(q, k, v, None)
     assert foreign.blame(raised.value) == "odd.py:15"
     with pytest.raises(AttributeError) as ours:
-        build("bn", Heads(2, 4))(q, None, v, None)  # type: ignore[arg-type]
+        build("bn", Heads(2, 4))(q, None, v, None)
     assert foreign.blame(ours.value) is None
 
 

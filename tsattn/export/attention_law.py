@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from functools import partial
 from pathlib import Path
 
@@ -104,9 +105,10 @@ def _walks() -> Collection:
 
 @contextmanager
 def _quiet_failures() -> Iterator[None]:
-    """A failed export is a finding; what torch logs about it besides is kept away."""
+    """A failed export is a finding; what torch logs and prints about it besides is kept away."""
     logging.disable(logging.ERROR)
     try:
-        yield
+        with redirect_stderr(io.StringIO()):
+            yield
     finally:
         logging.disable(logging.NOTSET)

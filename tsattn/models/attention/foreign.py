@@ -69,9 +69,11 @@ def blame(error: BaseException) -> str | None:
 def describe(error: BaseException) -> str:
     """One line: what the code of others did wrong and, where that can be told, file:line."""
     place = blame(error)
-    told = next((one for one in _chain(error) if place is not None and blame(one) == place), error)
-    lines = (told.msg if isinstance(told, SyntaxError) else str(told)).strip().splitlines() or [""]
-    says = lines[0][:LONGEST_COMPLAINT].rstrip(".")
+    told = error
+    while told.__cause__ is not None and (place is None or blame(told.__cause__) == place):
+        told = told.__cause__
+    words = (told.msg if isinstance(told, SyntaxError) else str(told)).split()
+    says = " ".join(words)[:LONGEST_COMPLAINT].rstrip(".")
     if not isinstance(told, (NotRegistrable, InputError)):
         says = f"{type(told).__name__}: {says}" if says else type(told).__name__
     return f"{place}: {says}" if place is not None else says
