@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tsattn.cli.eval import _roles
+from tsattn.cli.model_source import read_split
 from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
 from tsattn.data.tables import stream_table, table_roles
@@ -56,7 +56,7 @@ def test_nameless_columns_are_found_again_by_name(
     table = load_split(str(train), "train", TableOptions(label="y")).table
     assert json.loads(table["columns"]) == ["t0", "t1", "t2"]
     card = open_model(make_model(("0", "1"), ("value",), table, source=str(train))).card
-    again = load_split(str(train), "test", _roles(str(train), TableOptions(), card))
+    again = read_split(card, str(train), "test", TableOptions(), None)
     assert again.collection.values.tolist() == [[[1, 2, 3]], [[4, 5, 6]]]
     new = written(tmp_path / "new.csv", "Y,t2,t1,age,t0\n0,3,2,40,1\n1,6,5,50,4\n")
     with caplog.at_level(logging.WARNING, logger="tsattn"):

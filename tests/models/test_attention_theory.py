@@ -45,8 +45,8 @@ def test_weights_of_the_statement_are_those_of_the_mechanism(spec: str) -> None:
     np.testing.assert_allclose(attend(build(spec, ONE_HEAD), q, k, v), weights @ pooled, rtol=0, atol=1e-10)
     per_point = KEYS // len(weights.T)
     spread = np.repeat(weights / per_point, per_point, axis=1)
-    tensors = (torch.from_numpy(x)[None, None] for x in (q, k))
-    found = build(spec, ONE_HEAD).double().weights(*tensors, None)[0, 0].numpy(force=True)
+    queries, keys = (torch.from_numpy(x)[None, None] for x in (q, k))
+    found = build(spec, ONE_HEAD).double().weights(queries, keys, None)[0, 0].numpy(force=True)
     np.testing.assert_allclose(found, spread, rtol=0, atol=1e-10)
 
 
