@@ -100,3 +100,23 @@ def test_completion_knows_commands_and_their_options(words: str, wanted: str) ->
     env = {"_TSATTN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": count}
     done = process(env=env)
     assert done.stdout.split() == [wanted]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.parametrize("words", ["attention list", "attention list --json"])
+def test_a_full_disk_behind_stdout_is_one_message(words: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "tsattn", *words.split()]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, cwd=ROOT)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: The result cannot be written to stdout (")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_letters_that_the_terminal_has_not() -> None:
+    ascii_only = {"PYTHONIOENCODING": "ascii"}
+    done = process("attention", "show", "bn", env=ascii_only)
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(process("attention", "show", "bn", "--json", env=ascii_only).stdout)
+    assert document["cost in N"].startswith("softmax: N²")
+    assert process("data", "info", "nöpe", env=ascii_only).stderr.startswith("Error: 'n?pe' is neither")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -51,6 +52,9 @@ def _root(
 
 def main() -> None:
     """Entry point of the console script. Exit codes: 0, 2 input, 3 check, 130 interrupted, 1 bug."""
+    for stream in (sys.stdout, sys.stderr):  # a letter that the encoding lacks becomes '?', not an error
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         app(prog_name="tsattn")
     except TsattnError as error:

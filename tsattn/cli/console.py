@@ -11,23 +11,40 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.markup import escape
 
+from tsattn.errors import InputError
+
 out = Console()
 err = Console(stderr=True)
 
 
 def show(renderable: RenderableType) -> None:
     """A result for a person: a rich table or text, to stdout. Text is not folded: it may be copied."""
-    out.print(renderable, soft_wrap=isinstance(renderable, str))
+    with _to_stdout():
+        out.print(renderable, soft_wrap=isinstance(renderable, str))
 
 
 def show_text(text: str) -> None:
     """A result that is text to be used elsewhere, to stdout as it is."""
-    out.file.write(text + "\n")
+    with _to_stdout():
+        out.file.write(text + "\n")
 
 
 def show_json(document: Any) -> None:
     """A result for a program: one JSON document, the only thing on stdout."""
-    out.file.write(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    plain = not out.encoding.startswith("utf")
+    show_text(json.dumps(document, ensure_ascii=plain, indent=2, allow_nan=False))
+
+
+@contextmanager
+def _to_stdout() -> Iterator[None]:
+    """What cannot be written is said at once, not when Python closes the stream."""
+    try:
+        yield
+        out.file.flush()
+    except BrokenPipeError:
+        raise  # the reader has had enough: typer leaves quietly
+    except OSError as error:
+        raise InputError(f"The result cannot be written to stdout ({error.strerror or error}).") from None
 
 
 def remark(message: str) -> None:
