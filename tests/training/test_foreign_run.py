@@ -244,6 +244,34 @@ def test_check_shows_a_table_and_what_an_export_failed_on(tsattn: Command, tmp_p
     assert "Traceback" not in done.err
 
 
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("conv:4", "attention 'conv:4': the kernel must be an odd number of timepoints, not '4'"),
+        ("cold.py:cold:x", "attention 'cold:x': could not convert string to float: 'x' (usage: cold:T)."),
+        ("nowhere.py:cold", "no such file nowhere.py"),
+    ],
+)
+def test_a_wrong_command_is_no_broken_law(typed: str, says: str, tsattn: Command, tmp_path: Path) -> None:
+    (tmp_path / "cold.py").write_text(COLD, "utf-8")
+    done = tsattn("attention", "check", typed)
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+
+
+def test_what_fails_the_same_way_is_said_once(tsattn: Command, tmp_path: Path) -> None:
+    (tmp_path / "cold.py").write_text(
+        COLD.replace("        mask =", "        1 / 0\n        mask ="), "utf-8"
+    )
+    done = tsattn("attention", "check", "cold.py:cold+bn")
+    assert done.code == 3
+    assert done.out.count("ZeroDivisionError") == 1
+    assert (
+        "cold+bn, content of padding and gaps and 9 more: cold.py:14: ZeroDivisionError: division by zero"
+        in done.out
+    )
+
+
 def test_an_error_while_training_is_the_files(tsattn: Command, tmp_path: Path) -> None:
     (tmp_path / "cold.py").write_text(COLD.replace("q / self", "q @ q / self"), "utf-8")
     done = tsattn("train", SET, "--attention", "cold.py:cold+bn", *SMALL, "--out", "run")

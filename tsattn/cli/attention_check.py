@@ -34,9 +34,11 @@ def check(
     with console.working("loading"):
         from tsattn.export.attention_law import examine as examine_export
         from tsattn.models.attention.foreign import resolve
-        from tsattn.models.attention.laws import examine, specs_around
+        from tsattn.models.attention.laws import HEADS, examine, specs_around
+        from tsattn.models.attention.registry import build
 
         plain = resolve(spec)
+        build(plain, HEADS)  # a wrong option is a wrong command, not a broken law
     findings: list[Finding] = []
     for one in specs_around(plain):
         with console.working(f"measuring {one}"):
@@ -74,9 +76,10 @@ def _draw(findings: Sequence[Finding]) -> None:
             *(_cell(row[spec]) for spec in specs),
         )
     console.show(table)
-    for finding in findings:
-        if finding.note:
-            console.show(escape(f"{finding.spec}, {finding.law}: {finding.note}"))
+    for note in dict.fromkeys(finding.note for finding in findings if finding.note):
+        first, *others = (finding for finding in findings if finding.note == note)
+        more = f" and {len(others)} more" if others else ""
+        console.show(escape(f"{first.spec}, {first.law}{more}: {note}"))
 
 
 def _cell(finding: Finding) -> str:

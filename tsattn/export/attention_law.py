@@ -19,7 +19,7 @@ from tsattn.data.collection import Collection
 from tsattn.export.onnx import write_onnx
 from tsattn.export.parity import TOLERANCE, compare
 from tsattn.inference.session import open_model
-from tsattn.models.attention.laws import Finding, judge
+from tsattn.models.attention.laws import HEADS, Finding, judge
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.runs import Run, TorchPredictor
 
@@ -34,7 +34,7 @@ def examine(spec: str) -> Finding:
     return judge(spec, "torch as ONNX Runtime", partial(_apart, spec), TOLERANCE)
 
 
-def untrained(series: Collection, attention: str, tokens: str = "linear") -> Run:
+def untrained(series: Collection, attention: str, tokens: str = "linear", heads: int = 4) -> Run:
     """A run without a folder whose weights are random and whose standardisation is not the identity."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -43,8 +43,8 @@ def untrained(series: Collection, attention: str, tokens: str = "linear") -> Run
             classes=len(series.classes),
             attention=attention,
             tokens=tokens,
-            width=16,
-            heads=4,
+            width=4 * heads,
+            heads=heads,
             layers=1,
         )
         model = TransformerClassifier(shape).eval()
@@ -80,7 +80,7 @@ def untrained(series: Collection, attention: str, tokens: str = "linear") -> Run
 def _apart(spec: str) -> float:
     """The largest difference between two probabilities."""
     series = _walks()
-    run = untrained(series, spec)
+    run = untrained(series, spec, heads=HEADS.count)
     with tempfile.TemporaryDirectory() as folder, _quiet_failures():
         path = Path(folder) / "model.onnx"
         write_onnx(run.model, run.card, path)
