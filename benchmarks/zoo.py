@@ -6,7 +6,8 @@
 Every cell (data set, attention, seed) is trained by a process of its own on one thread: preset base, the
 same number of steps for every set, the last epoch. Its run folder lies under --out beside a file of what
 it cost, so that a stopped sweep goes on where it was; several `train` may run at once. The test split is
-read once a cell, after training. `table` reads what is there.
+read once a cell, after training. `table` reads what is there; how alike the heads are (means over layers)
+is measured on the test cases.
 
 Seconds are CPU seconds of training, so they hold on a busy machine too. Memory is what training added to
 the largest resident set of its process.
@@ -18,12 +19,17 @@ import argparse
 import json
 import re
 import resource
+import statistics
 import subprocess
 import sys
 import time
+from collections import defaultdict
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+ALIKE = ("distance", "relative_distance", "cka")
+HEADINGS = ("CPU s", "MB", "head distance", "relative", "CKA")
 ATTENTIONS = "softmax,linear,local,bn,sh,bn+sh"
 BATCH = 16
 
@@ -92,14 +98,61 @@ def train(sources: list[str], attentions: list[str], seeds: int, steps: int, out
                     sys.exit(f"{run.name}: stopped with status {status}")
 
 
-def cells(out: Path) -> list[dict[str, Any]]:
-    """What is there: cost and test accuracy of every finished cell."""
-    found = []
+def judge(cost_file: Path) -> dict[str, Any]:
+    """Cost, test accuracy and head redundancy of a finished cell; the latter is kept beside it."""
+    from tsattn.data.columns import TableOptions
+    from tsattn.data.sources import load_split
+    from tsattn.evaluation.redundancy import redundancy
+    from tsattn.runs import read_run
+
+    run = cost_file.with_suffix("")
+    kept = run / "heads.json"
+    if not kept.is_file():
+        read = read_run(run)
+        test = load_split(read.config.source, "test", TableOptions()).collection
+        kept.write_text(json.dumps([asdict(layer) for layer in redundancy(read, test)]), "utf-8")
+    layers = json.loads(kept.read_text("utf-8"))
+    return {
+        **json.loads(cost_file.read_text("utf-8")),
+        "accuracy": 100 * json.loads((run / "metrics.json").read_text("utf-8"))["test"]["accuracy"],
+        **{name: statistics.mean(layer[name] for layer in layers) for name in ALIKE},
+    }
+
+
+def table(out: Path) -> None:
+    """Prints a row for each data set and attention, and the means over the sets that are complete."""
+    rows: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for path in sorted(out.glob("*.json")):
-        cost = json.loads(path.read_text("utf-8"))
-        metrics = json.loads((path.with_suffix("") / "metrics.json").read_text("utf-8"))
-        found.append({**cost, "accuracy": 100 * metrics["test"]["accuracy"]})
-    return found
+        cell = judge(path)
+        rows[cell["data"], cell["attention"]].append(cell)
+    attentions = [name for name in ATTENTIONS.split(",") if any(name == own for _, own in rows)]
+    print(f"| data set | attention | seeds | accuracy % | {' | '.join(HEADINGS)} |")
+    print(f"|---|---|---:|---:|{'---:|' * len(HEADINGS)}")
+    sets = list(dict.fromkeys(data for data, _ in rows))
+    for data in sets:
+        for name in attentions:
+            if own := rows.get((data, name)):
+                accuracy = [cell["accuracy"] for cell in own]
+                spread = statistics.stdev(accuracy) if len(own) > 1 else float("nan")
+                cells = f"{statistics.mean(accuracy):.2f} ± {spread:.2f} | {' | '.join(figures(own))}"
+                print(f"| {data} | {name} | {len(own)} | {cells} |")
+    whole = [data for data in sets if all((data, name) in rows for name in attentions)]
+    for name in attentions:
+        own = [cell for data in whole for cell in rows[data, name]]
+        means = [statistics.mean(cell["accuracy"] for cell in rows[data, name]) for data in whole]
+        print(
+            f"| mean of {len(whole)} | {name} | | {statistics.mean(means):.2f} | {' | '.join(figures(own))} |"
+        )
+
+
+def figures(cells: list[dict[str, Any]]) -> list[str]:
+    """Means over cells, in the order of HEADINGS."""
+    mean = {name: statistics.mean(cell[name] for cell in cells) for name in ("seconds", "megabytes", *ALIKE)}
+    return [
+        f"{mean['seconds']:.0f}",
+        f"{mean['megabytes']:.0f}",
+        *(f"{mean[name]:.3f}" for name in ALIKE),
+    ]
 
 
 def main() -> None:
@@ -121,7 +174,7 @@ def main() -> None:
     if options.action == "train":
         train(options.sources, options.attention.split(","), options.seeds, options.steps, options.out)
     else:
-        print(json.dumps(cells(options.out), indent=1))
+        table(options.out)
 
 
 if __name__ == "__main__":

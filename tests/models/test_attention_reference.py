@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from tsattn.models.attention import Heads, Mechanism, build, parse, parts
+from tsattn.models.attention.batch_normalised import _normalise_queries, _share
 from tsattn.models.attention.wrappers import Convolved
 
 Array = NDArray[np.float64]
@@ -190,3 +193,29 @@ def test_attention_bn_is_one_change_of_the_queries() -> None:
         )
         moved = torch.nn.functional.scaled_dot_product_attention((q - beta * mean) / variance, k, v)
         torch.testing.assert_close(plain, moved, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("learned", [False, True])
+def test_the_written_out_derivative_of_bn_is_the_derivative(gaps: bool, learned: bool) -> None:
+    torch.manual_seed(0)
+    q, k = (torch.randn(2, 3, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    observed = torch.tensor([[1, 1, 0, 1, 1], [1, 0, 1, 1, 0]], dtype=torch.bool) if gaps else None
+    beta = torch.rand(3, 1, 1, dtype=torch.float64, requires_grad=True)
+
+    def normalised(q: Tensor, k: Tensor, beta: Tensor) -> Tensor:
+        return _normalise_queries(q, k, _share(k, observed), beta if learned else 0.7)
+
+    assert torch.autograd.gradcheck(normalised, (q, k, beta))
+    with torch.no_grad():  # another path, for inference and export
+        expected = normalised(q, k, beta)
+    torch.testing.assert_close(normalised(q, k, beta), expected, rtol=0, atol=0)
+
+
+def test_pooling_whole_windows_is_pooling() -> None:
+    """Lengths that all scales divide take a shorter path, where nothing is missing."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 8, 48, DIM, dtype=torch.float64) for _ in range(3))
+    mechanism = build("sh", Heads(8, DIM))
+    everything = torch.ones(2, 48, dtype=torch.bool)
+    torch.testing.assert_close(mechanism(q, k, v, None), mechanism(q, k, v, everything), rtol=0, atol=1e-12)

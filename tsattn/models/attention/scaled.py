@@ -69,6 +69,9 @@ class _Pool(nn.Module):
         if self.window == 1:
             return k, v, observed
         length, window = k.shape[2], self.window
+        plain = observed is None and self.weight is None and not torch.compiler.is_exporting()
+        if plain and length % window == 0:  # the usual case, without all that follows
+            return _average(k, window), _average(v, window), None
         pooled = (length + window - 1) // window
         missing = pooled * window - length
         # Without gaps only the last window can be short; counting timepoints covers both cases.
@@ -83,6 +86,11 @@ class _Pool(nn.Module):
             return x.sum(3) * share
 
         return average(k), average(v), None if observed is None else count > 0
+
+
+def _average(x: Tensor, window: int) -> Tensor:
+    """(B, H, S / window, D) means over whole windows."""
+    return x.unflatten(2, (-1, window)).mean(3)
 
 
 def _doubling(heads: int) -> list[int]:
