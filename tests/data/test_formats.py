@@ -375,3 +375,17 @@ def test_another_number_of_channels_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"2 channels; the model was trained on 1: a\."):
         next(series_blocks(path, ("a",), 2))
     assert Member(path).beside("no.npy") is None
+
+
+def test_labels_of_npz_are_whole_or_refused(tmp_path: Path) -> None:
+    path, values = tmp_path / "t.npz", np.zeros((2, 1, 3), np.float32)
+    np.savez(path, X=values, y=np.array([0.1, 2], np.float32))
+    assert load_file(path, TableOptions()).collection.labels == ("0.1", "2")
+    np.savez(path, X=values, y=np.array([1, np.nan]))
+    with pytest.raises(
+        InputError, match=r"t\.npz: y\[1\] is NaN\. Give every case its own"
+    ):
+        load_file(path, TableOptions())
+    np.savez(path, X=values, y=np.array([b"a", b"b\xff"]))
+    with pytest.raises(InputError, match=r"t\.npz: y holds b'b\\xff', which is not UTF-8 text\."):
+        load_file(path, TableOptions())

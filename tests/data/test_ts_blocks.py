@@ -17,6 +17,7 @@ from tsattn.data.collection import Collection
 from tsattn.data.ts import parse_ts
 from tsattn.data.ts_blocks import read_plain
 from tsattn.data.ts_header import read_header
+from tsattn.errors import InputError
 
 HEAD = "@classLabel true a b,c\n@data\n"
 
@@ -96,6 +97,10 @@ def test_what_it_reads_is_what_the_lines_say(lines: list[str], end: str, labelle
         "1,inf:a\n",
         "(0,1),(1,2):a\n",
         "1,2:3,4:a\n1,2:a\n",
+        "1,2:3,c\n",
+        "1,-?:a\n",
+        "1,?(2):a\n",
+        "1,nan(ind):a\n",
         "a\n",
         "",
         "\n \n",
@@ -105,7 +110,7 @@ def test_leaves_alone_what_needs_a_look(cases: str) -> None:
     assert not is_plain(HEAD + cases)
 
 
-@pytest.mark.parametrize("head", ["@data\n", "@classLabel true\n@data\n", "@classLabel true a ?\n@data\n"])
+@pytest.mark.parametrize("head", ["@data\n", "@classLabel true\n@data\n"])
 def test_leaves_alone_what_the_header_does_not_say(head: str) -> None:
     assert not is_plain(head + "1,2:a\n")
 
@@ -137,3 +142,49 @@ def test_remarks_name_the_line(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         parse_ts(text.encode(), "toy.ts")
     assert [message.split()[0] for message in caplog.messages] == ["toy.ts:4:"]
+
+
+def test_only_a_question_mark_by_itself_is_missing() -> None:
+    text = "@classLabel true nan xnan ?\n@data\n?,1,?:?\n?:nan\n"
+    assert is_plain(text)
+    read = parse_ts(text.encode(), "toy.ts")
+    np.testing.assert_array_equal(read.values[:, 0], [[np.nan, 1, np.nan], [np.nan] * 3])
+    assert read.labels == ("?", "nan")
+    for label in ("x?", "?"):
+        text = f"@classLabel true nan xnan\n@data\n1,2:{label}\n"
+        with pytest.raises(InputError, match=rf"toy\.ts:3: the label '{re.escape(label)}' is not listed"):
+            parse_ts(text.encode(), "toy.ts")
+
+
+@pytest.mark.parametrize("value", ["-?", "?(2)", "nan(ind)"])
+def test_what_only_begins_like_a_missing_value_is_an_error(value: str) -> None:
+    with pytest.raises(InputError, match=r"^toy\.ts:3: found "):
+        parse_ts(f"{HEAD}1,{value}:a\n".encode(), "toy.ts")
+
+
+def test_the_largest_float32_is_the_same_on_both_paths() -> None:
+    """It rounds down to it, and the next is too large."""
+    for beside in ("", "#\n"):
+        read = parse_ts(f"{HEAD}{beside}1,3.40282351e38:a\n".encode(), "toy.ts")
+        assert read.values[0, 0, 1] == np.finfo(np.float32).max
+        with pytest.raises(InputError, match=r"'3\.4028236e38' is too large"):
+            parse_ts(f"{HEAD}{beside}1,3.4028236e38:a\n".encode(), "toy.ts")
+
+
+def test_a_header_alone_is_told(tmp_path: Path) -> None:
+    for end in ("", "\n", " \n\n"):
+        with pytest.raises(InputError, match=r"^toy\.ts:2: no case after @data"):
+            parse_ts(f"@classLabel true a b\n@data{end}".encode(), "toy.ts")
+
+
+def test_a_blank_line_at_the_start_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ts_blocks, "BLOCK", 3)
+    text = "@classLabel false\n@data\n1,2\n\n3,4\n"  # the second block is "\n3,4\n"
+    assert not is_plain(text)
+    assert len(parse_ts(text.encode(), "toy.ts")) == 2
+
+
+def test_one_label_spelled_in_two_encodings_is_one_class() -> None:
+    data = b"@classLabel true \xe9 \xc3\xa9\n@data\n1:\xe9\n2:\xc3\xa9\n"
+    read = parse_ts(data, "toy.ts")
+    assert (read.labels, read.classes) == (("é", "é"), ("é",))

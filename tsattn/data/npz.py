@@ -141,9 +141,15 @@ def _texts(arrays: dict[str, Any], name: str, count: int | None, where: str) -> 
     if array.dtype.kind not in "fiubUS":
         raise InputError(f"{where}: {name} holds {array.dtype}. It should be text or numbers.")
     if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8", "replace")
+        try:
+            array = np.char.decode(array, "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where}: {name} holds {error.object!r}, which is not UTF-8 text.") from None
     if array.dtype.kind == "f":
-        return tuple(str(int(x)) if x.is_integer() else repr(x) for x in array.astype(float).tolist())
+        if np.isnan(array).any():
+            at = int(np.isnan(array).argmax())
+            raise InputError(f"{where}: {name}[{at}] is NaN. Give every case its own, or leave {name} out.")
+        return tuple(str(int(x)) if x.is_integer() else str(x) for x in array)
     return tuple(map(str, array.tolist()))
 
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
-_LARGEST = float(np.finfo(np.float32).max)
 _MISSING = re.compile(rb"\??|[+-]?nan", re.IGNORECASE)
 
 
@@ -169,7 +168,9 @@ def _value(cell: bytes, here: str, channel: int, at: int) -> float:
             "Write a number, or ? where nothing was measured."
         )
     value = float(cell)
-    if abs(value) > _LARGEST:
+    with np.errstate(over="ignore"):
+        too_large = bool(np.isinf(np.float32(value)))
+    if too_large:
         raise InputError(
             f"{here}: {quoted(cell)} is too large (channel dim_{channel}, timepoint {at}): values are kept "
             "as float32, up to 3.4e38. Scale the data, or write ? where nothing was measured."

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BLOCK = 1 << 20  # bytes of text parsed at once: fits the cache, and enough blocks for every core
 _Work = TypeVar("_Work")
 _Part = TypeVar("_Part")
-_COMMA, _COLON, _NEWLINE = b",:\n"
+_COMMA, _COLON, _NEWLINE, _UNKNOWN = b",:\n?"
 
 
 class Series(NamedTuple):
@@ -63,16 +63,12 @@ def read_plain(data: bytes, header: Header) -> Parsed | None:
     The lines of `data` end in a bare newline. None too where the header does not say whether there are
     labels, or which, since that takes a look at all the lines.
     """
-    if (
-        header.labels is None
-        or (header.labels and not header.classes)
-        or any(b"?" in c for c in header.classes)
-    ):
+    if header.labels is None or (header.labels and not header.classes):
         return None
     stop = len(data)
     while stop > header.end and data[stop - 1 : stop].isspace():
         stop -= 1
-    if stop == header.end:
+    if stop <= header.end:
         return None
     first = data.find(b"\n", header.end, stop)
     fields = data.count(b":", header.end, first if first >= 0 else stop) + 1
@@ -102,7 +98,6 @@ def parse_block(text: bytes, channels: int) -> Series | None:
     None where the text is not all numbers, '?', NaN and nothing, where it has an infinity, and where a
     line has another number of channels.
     """
-    text = text.replace(b"?", b"nan")
     fields = _fields(text, channels)
     values = None if fields is None else _numbers(text, fields.stops, fields.ends[:0])
     return None if fields is None or values is None else Series(values, np.diff(fields.ends, prepend=-1))
@@ -131,7 +126,6 @@ def _parse_lines(text: bytes, count: int, classes: dict[bytes, str] | None) -> _
     if classes is None:
         series = parse_block(text, count)
         return None if series is None else _Lines(series, [])
-    text = text.replace(b"?", b"nan")
     fields = _fields(text, count)
     if fields is None or count == 1:
         return None
@@ -153,7 +147,9 @@ class _Fields(NamedTuple):
 
 
 def _fields(text: bytes, count: int) -> _Fields | None:
-    """None if not every line has `count` fields."""
+    """None if not every line has `count` fields, and for brackets, as timestamps have and nan(ind)."""
+    if b"(" in text:
+        return None
     letters = np.frombuffer(text, np.uint8)
     separating = letters == _COMMA
     separating |= letters == _COLON
@@ -175,8 +171,12 @@ def _numbers(text: bytes, stops: NDArray[np.int64], words: NDArray[np.int64]) ->
     offsets = np.zeros(2 * len(stops) + 1, np.int64)
     offsets[1::2] = stops
     np.add(stops, 1, out=offsets[2::2])
+    lengths = stops - offsets[:-1:2]
+    present = lengths > 0
+    if b"?" in text:
+        short = np.flatnonzero(lengths == 1)
+        present[short[np.frombuffer(text, np.uint8)[offsets[2 * short]] == _UNKNOWN]] = False
     valid = np.zeros(2 * len(stops), bool)
-    present = offsets[1::2] > offsets[:-1:2]
     valid[::2] = present
     valid[2 * words] = False
     strings = pa.LargeStringArray.from_buffers(

@@ -14,7 +14,7 @@ from tsattn.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_STAMPED = re.compile(rb"\([^()]*,([^(),]*)\)")
+_STAMPED = re.compile(rb"\([^(),]*,([^(),]*)\)")
 
 
 class Case(NamedTuple):
