@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -246,6 +247,28 @@ def test_own_folders_zips_and_series_files(sensors: Path) -> None:
     )
     assert [len(load_split("both", split, NONE).collection) for split in ("train", "test")] == [50, 150]
     assert [len(load_split("files", split, NONE).collection) for split in ("train", "test")] == [150, 50]
+
+
+def test_columns_named_for_a_file_without_columns(sensors: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Groups that cannot be kept together are not torn apart without a word."""
+    folder = embedded_folder("BasicMotions")
+    assert folder is not None
+    train, test = folder / "BasicMotions_TRAIN.ts", folder / "BasicMotions_TEST.ts"
+    (sensors / "datasets.yaml").write_text(
+        f"zz: {{train: '{train}', group: s}}\nyy: {{train: '{train}', label: state, layout: long}}\n"
+        f"mixed: {{train: 'six.csv', test: '{test}', group: who}}\n"
+    )
+    write_wide_csv(
+        replace(load_split("BasicMotions", "train", NONE).collection, groups=("s",) * 40), Path("six.csv")
+    )
+    Path("six.csv").write_text(Path("six.csv").read_text().replace("group", "who", 1))
+    for name, typed in (("zz", NONE), ("yy", TableOptions(group="s"))):
+        with pytest.raises(InputError, match=f"^--group s: {train} has no columns, so which cases belong"):
+            load_split(name, "train", typed)
+    assert len(load_split("yy", "train", NONE).collection) == 40
+    assert f"{train} has no columns: --layout long, --label state is not used." in caplog.text
+    assert load_split("mixed", "train", NONE).collection.groups is not None
+    assert len(load_split("mixed", "test", NONE).collection) == 40
 
 
 def test_train_and_eval_take_a_registry(sensors: Path) -> None:

@@ -150,6 +150,16 @@ def test_groups_are_refused_where_there_are_no_columns(motions: Path, split: Spl
             load_split(source, split, TableOptions(group="subject"))
 
 
+def test_columns_of_a_single_file_without_columns(motions: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = motions / "BasicMotions_TRAIN.ts"
+    with pytest.raises(InputError, match=f"^--group s: {file} has no columns, so which cases belong"):
+        load_file(file, TableOptions(group="s"))
+    load_file(file, TableOptions(layout="long", id="i", label="y", label_of="timepoint"))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{file} has no columns: --layout long, --id i, --label y is not used."
+    ]
+
+
 def test_sources_that_are_not_there() -> None:
     assert message("no/such") == "no/such: no such file or folder."
     assert message("no.csv") == "no.csv: no such file or folder."

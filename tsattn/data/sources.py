@@ -103,11 +103,14 @@ def load_split(source: str, split: Split, options: TableOptions, registry: Path 
 def load_file(path: Path, options: TableOptions) -> LoadedSplit:
     """All cases of one file, whatever split it is called; labels as far as it has them.
 
-    InputError if it is not there, is of no known form or cannot be read.
+    InputError if it is not there, is of no known form or cannot be read, and for a group without columns.
     """
     if not is_read(path):
         raise unknown_form(path)
-    return _series(Member(path)) if is_series(path) else _table(path, options)
+    if not is_series(path):
+        return _table(path, options)
+    say_unused(options, path)
+    return _series(Member(path))
 
 
 def _from_registry(entry: DatasetEntry, split: Split, options: TableOptions) -> LoadedSplit:
@@ -138,6 +141,8 @@ def _whole(path: Path, split: Split, options: TableOptions) -> LoadedSplit:
 def _test_beside(train: Path, test: Path, options: TableOptions) -> LoadedSplit:
     if all(path.is_file() and is_read(path) and not is_series(path) for path in (train, test)):
         return _table_beside(train, test, options)
+    if is_series(test) and not is_series(train):
+        options = replace(options, group=None)  # the column is TRAIN's, and no test case is torn away
     return _whole(test, "test", options)
 
 
