@@ -241,6 +241,19 @@ def cut_the_beginning(chance: random.Random, data: bytes) -> bytes:
     return data[chance.randrange(len(data)) :]
 
 
+def head_only(chance: random.Random, data: bytes) -> bytes:
+    """What stands before the first case, with or without the end of its last line."""
+    lines = lines_of(data)
+    begin = next((at for at, line in enumerate(lines, start=1) if line.strip().lower() == b"@data"), 1)
+    return b"".join(lines[:begin]).rstrip(chance.choice([b"", b"\r\n"]))
+
+
+def stray_mark(chance: random.Random, data: bytes) -> bytes:
+    """A sign of a missing value that touches a number or a label."""
+    at = chance.randrange(len(data) + 1)
+    return data[:at] + chance.choice([b"?", b"-?", b"nan", b"nan(1)", b" ? "]) + data[at:]
+
+
 def join_lines(chance: random.Random, data: bytes) -> bytes:
     lines = lines_of(data)
     for _ in range(chance.choice([1, 1, 3])):
@@ -353,8 +366,8 @@ def long_line(chance: random.Random, data: bytes) -> bytes:
 
 
 MUTATORS: tuple[Mutator, ...] = (
-    flip_bytes, cut_lines, cut_short, cut_the_beginning, join_lines, double_lines, double_the_file,
-    swap_lines, blank_line, drop_column, double_column, empty_field, huge_number, odd_bytes, nul_bytes,
+    flip_bytes, cut_lines, cut_short, cut_the_beginning, head_only, stray_mark, join_lines, double_lines,
+    double_the_file, swap_lines, blank_line, drop_column, double_column, empty_field, huge_number, odd_bytes, nul_bytes,
     other_newlines, other_encoding, other_letters,
 )  # fmt: skip
 RARE = long_line

@@ -155,6 +155,13 @@ def all_observed(mechanism: Mechanism) -> float:
     return _apart(mechanism(q, k, v, everything), mechanism(q, k, v, None))
 
 
+def weights_times_values(mechanism: Mechanism) -> float:
+    """What comes out is `weights` times the values, so that what a head looks at can be told."""
+    (q, k, v), observed = tensors(2), gaps(2)
+    mixed = mechanism.weights(q, k, observed) @ v
+    return _apart(at_observed(mechanism(q, k, v, observed), observed), at_observed(mixed, observed))
+
+
 def constant_keys(mechanism: Mechanism) -> float:
     """Keys without any variance and queries far from them give finite values: 0 if so, NaN if not."""
     q, _, v = tensors(2)
@@ -200,6 +207,7 @@ LAWS: dict[str, Callable[[Mechanism], float]] = {
     "amount of padding": amount_of_padding,
     "a case in a batch as alone": batch_or_alone,
     "all observed as no mask": all_observed,
+    "weights times values": weights_times_values,
     "constant keys stay finite": constant_keys,
     CLAIM: claim_of_shift,
 }
