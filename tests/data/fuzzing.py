@@ -367,8 +367,8 @@ def long_line(chance: random.Random, data: bytes) -> bytes:
 
 MUTATORS: tuple[Mutator, ...] = (
     flip_bytes, cut_lines, cut_short, cut_the_beginning, head_only, stray_mark, join_lines, double_lines,
-    double_the_file, swap_lines, blank_line, drop_column, double_column, empty_field, huge_number, odd_bytes, nul_bytes,
-    other_newlines, other_encoding, other_letters,
+    double_the_file, swap_lines, blank_line, drop_column, double_column, empty_field, huge_number, odd_bytes,
+    nul_bytes, other_newlines, other_encoding, other_letters,
 )  # fmt: skip
 RARE = long_line
 """Takes a hundred times as long to read, so it comes a hundredth as often."""
