@@ -281,10 +281,6 @@ def test_train_and_eval_take_a_registry(sensors: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, cwd=sensors, env=env)
         assert done.returncode == 0, done.stderr
     assert '"source": "my-sensors"' in done.stdout
-    command = [sys.executable, "-m", "tsattn", "eval", "run"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=sensors, env=env)
-    assert done.returncode == 2
-    assert "'my-sensors' is neither a file or folder here nor one of the 289 named data sets" in done.stderr
 
 
 def test_the_log_names_no_other_module(caplog: pytest.LogCaptureFixture) -> None:

@@ -87,10 +87,12 @@ def test_groups_of_many_cases_give_about_the_share() -> None:
     _, validation = grouped_split(labels, groups, 0.2, seed=0)
     assert 30 <= len(validation) <= 50
     assert len({groups[i] for i in validation}) == len(validation) / 10
+    others = [grouped_split(labels, groups, 0.2, seed)[1].tolist() for seed in (0, 1)]
+    assert others[0] == validation.tolist() != others[1], "the seed decides"
 
 
 def test_one_group_cannot_be_divided() -> None:
-    with pytest.raises(InputError, match=r"The 1 groups cannot be divided .* --val-fraction 0"):
+    with pytest.raises(InputError, match=r"The 1 group cannot be divided .* --val-fraction 0"):
         grouped_split(["a", "b"] * 10, ["s"] * 20, 0.2, seed=0)
 
 
@@ -101,5 +103,6 @@ def test_the_latest_cases_are_held_out() -> None:
         InputError, match=r"The first 8 of 10 cases hold no case of class 'b'.*smaller --val-fraction"
     ):
         latest_split(["a"] * 8 + ["b"] * 2, 0.2)
+    assert latest_split(["a", "b"] * 5, 0.28)[1].tolist() == [7, 8, 9], "the nearest number of cases"
     with pytest.raises(InputError, match="leaves one side empty"):
         latest_split(["a", "b"], 0.01)

@@ -126,7 +126,7 @@ ValidationFile = Annotated[
     typer.Option(
         "--val-file",
         metavar="FILE",
-        help="Hold out the cases of this file and train on all of SOURCE.",
+        help="Hold out the cases of this file or folder and train on all of SOURCE.",
         rich_help_panel=_TRAINING,
         show_default=False,
     ),

@@ -55,11 +55,12 @@ def validation_split(
 
 
 def grouped_split(
-    labels: Sequence[str], groups: Sequence[str], fraction: float, seed: int
+    labels: Sequence[str], groups: Sequence[str], fraction: float, seed: int, *, recordings: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """As `validation_split`, but every group (a subject, a machine, a recording) is on one side whole.
 
     About `fraction` of the cases is held out, classes shared out as evenly as whole groups allow.
+    recordings: the groups are those that windows were cut from, which nobody named.
     InputError where no choice of groups leaves every class something to be trained on.
     """
     from sklearn.model_selection import StratifiedGroupKFold
@@ -76,9 +77,13 @@ def grouped_split(
         for training, validation in found:
             if len(validation) and len(np.unique(codes[training])) == len(classes):
                 return training.astype(np.int64), validation.astype(np.int64)
+    count = len(set(groups))
+    what, other = ("group", "name other groups")
+    if recordings:
+        what, other = "recording", "hold out the last windows with --time-ordered"
     raise InputError(
-        f"The {len(set(groups))} groups cannot be divided so that each of the {len(classes)} classes keeps "
-        "cases to train on. Train on all of them with --val-fraction 0, or name other groups."
+        f"The {count} {what}{'' if count == 1 else 's'} cannot be divided so that each of the {len(classes)} "
+        f"classes keeps cases to train on. Train on all of them with --val-fraction 0, or {other}."
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,15 @@ from numpy.typing import NDArray
 
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
+from tsattn.data.describe import shared_cases
+from tsattn.data.folders import folder_files, read_set
+from tsattn.data.formats import is_series
 from tsattn.data.preparation import Preparation, PreparedCases, prepare_cases
 from tsattn.data.sources import load_file
 from tsattn.data.splits import grouped_split, latest_split, validation_split
 from tsattn.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +66,7 @@ def divide(cut: PreparedCases, share: float, seed: int, holding: Holding, window
     """Holds out about `share` of the cases; none where it is 0.
 
     Groups stay whole. Of the latest cases held out, windows that reach into them are not trained on.
-    InputError for the latest of cases that have groups.
+    InputError for the latest of cases that have groups, and where a class has nothing to be trained on.
     """
     cases = cut.cases
     assert cases.labels is not None
@@ -74,9 +80,11 @@ def divide(cut: PreparedCases, share: float, seed: int, holding: Holding, window
         )
     if holding.latest:
         training, held_out = latest_split(cases.labels, share)
-        training, how = _apart(cut, training, held_out, window), "the last of the source"
+        apart, how = _apart(cut, training, held_out, window), "the last of the source"
+        _check_classes(cases, training, apart)
+        training = apart
     elif groups is not None:
-        training, held_out = grouped_split(cases.labels, groups, share, seed)
+        training, held_out = grouped_split(cases.labels, groups, share, seed, recordings=cases.groups is None)
         how = f"whole groups, {len({groups[i] for i in held_out})} of {len(set(groups))}"
     else:
         (training, held_out), how = validation_split(cases.labels, share, seed), "stratified"
@@ -88,12 +96,12 @@ def divide(cut: PreparedCases, share: float, seed: int, holding: Holding, window
 
 
 def with_file(cut: PreparedCases, file: Path, table: TableOptions, preparation: Preparation) -> Divided:
-    """All cases are trained on; those of `file`, prepared in the same way, are held out.
+    """All cases are trained on; those of `file` (or folder), prepared in the same way, are held out.
 
-    InputError where the file has no labels, other channels, a class that is not trained on, or cases of a
-    group that is trained on.
+    InputError where the file has no labels, other channels, a class that is not trained on, or training
+    cases only; where its cases are of a group that is trained on, and where it does not say their groups.
     """
-    cases, held_out = cut.cases, prepare_cases(load_file(file, table).collection, preparation).cases
+    cases, held_out = cut.cases, prepare_cases(_of_file(file, table), preparation).cases
     if held_out.labels is None:
         raise InputError(f"{file}: its cases have no labels, so they cannot tell which epoch is the best.")
     if held_out.channels != cases.channels:
@@ -106,13 +114,65 @@ def with_file(cut: PreparedCases, file: Path, table: TableOptions, preparation: 
         raise InputError(
             f"{file}: class {unknown[0]!r} is not among those trained on: {', '.join(cases.classes)}."
         )
-    if torn := sorted(set(cases.groups or ()) & set(held_out.groups or ())):
+    _check_groups(cases, held_out, file)
+    _check_cases(cases, held_out, file)
+    return Divided(train=cases, validation=held_out, split=_split(np.arange(len(cases))), how=str(file))
+
+
+def _of_file(file: Path, table: TableOptions) -> Collection:
+    """All cases of a file, or of a folder of files."""
+    if file.is_dir():
+        if (files := folder_files(file, table)) is None:
+            raise InputError(f"{file}: no file with data in it. Type the file with the cases to hold out.")
+        return read_set(files, table).collection
+    # What has no columns may name groups in its own way, as .npz does.
+    return load_file(file, replace(table, group=None) if is_series(file) else table).collection
+
+
+def _check_groups(cases: Collection, held_out: Collection, file: Path) -> None:
+    if cases.groups is None:
+        return
+    if held_out.groups is None:
+        raise InputError(
+            f"{file}: it names no groups, as the training cases do, so its cases may be of groups that are "
+            "trained on. Give a file that names them (a table with the column of --group, or .npz with "
+            "groups), or train without groups."
+        )
+    if torn := sorted(set(cases.groups) & set(held_out.groups)):
         raise InputError(
             f"{file}: its cases are to be held out, but the training cases too have the group {torn[0]!r}"
             f"{f' and {len(torn) - 1} more of its groups' if len(torn) > 1 else ''}. "
             "Take those cases out of one of the two, or leave --group away."
         )
-    return Divided(train=cases, validation=held_out, split=_split(np.arange(len(cases))), how=str(file))
+
+
+def _check_cases(cases: Collection, held_out: Collection, file: Path) -> None:
+    """Says how many of the held-out cases are training cases. InputError if all are."""
+    shared = len(shared_cases(cases, held_out))
+    if shared and shared == len(held_out):
+        raise InputError(
+            f"{file}: each of its {shared} cases is a training case too, so none would be held out. "
+            "Type a file of other cases, or --val-fraction SHARE instead of --val-file."
+        )
+    if shared:
+        logger.warning(
+            "%s: %d of its %d cases are training cases too, so what is held out looks better than it is. "
+            "Take them out of one of the two.", file, shared, len(held_out),
+        )  # fmt: skip
+
+
+def _check_classes(cases: Collection, before: NDArray[np.int64], kept: NDArray[np.int64]) -> None:
+    """InputError where the windows taken out were all that a class could be learnt from."""
+    assert cases.labels is not None
+    labels = cases.labels
+    missing = sorted({labels[i] for i in before} - {labels[i] for i in kept})
+    if missing:
+        raise InputError(
+            f"Of the {len(before)} windows before the held-out ones {len(kept)} share no timepoint with "
+            f"them, and none of these is of class {missing[0]!r}, so --time-ordered leaves nothing to learn "
+            "it from. Give a smaller --window or --val-fraction, or hold out other cases with --val-file "
+            "instead of --time-ordered."
+        )
 
 
 def _apart(

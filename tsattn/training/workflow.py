@@ -23,6 +23,7 @@ from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.preparation import parse_preparation, prepare_cases
 from tsattn.data.sources import LoadedSplit, load_split
+from tsattn.errors import InputError
 from tsattn.models.attention.foreign import recorded, resolve
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.devices import resolve_device
@@ -95,6 +96,8 @@ def prepare(
     asked: fields of ModelConfig and TrainingConfig that the user named, None elsewhere.
     InputError for anything that cannot be, CheckFailed for a device that is not there.
     """
+    if holding.file is not None and asked.get("validation") is not None:
+        raise InputError("--val-fraction and --val-file both say what is held out: type one of them.")
     if threads is not None:
         torch.set_num_threads(threads)
     chosen_device = resolve_device(device)
