@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tsattn.data import csvread
+from tsattn.data import csvread, csvtext
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.csvdialect import Unpacked
+from tsattn.data.heads import open_head
+from tsattn.data.readings import readings
 from tsattn.data.sources import load_split
 from tsattn.data.tables import read_table, sorted_classes, stream_table, table_roles
 from tsattn.data.write_tables import write_long_csv, write_wide_csv
@@ -99,6 +101,57 @@ def test_subjects_that_repeat_stay_wide_where_columns_are_timepoints(tmp_path: P
     cases = read(table(tmp_path, "id,x_0,x_1\na,1,2\na,3,4\n"))
     assert cases.ids == ("a", "a")
     assert cases.values.shape == (2, 1, 2)
+
+
+INTERLEAVED = [f"c{case},{time},{case + time},{'ab'[case % 2]}" for time in range(5) for case in range(12)]
+
+
+def test_a_long_table_sorted_by_time_is_no_wide_one(tmp_path: Path) -> None:
+    path = table(tmp_path, "\n".join(["id,time,x,label", *INTERLEAVED]) + "\n")
+    with pytest.raises(InputError) as error:
+        read(path)
+    assert str(error.value) == (
+        f"{path}:14: case 'c0' comes back after another case. Rows of one case have to stand together: "
+        "sort the file by 'id'."
+    )
+    with pytest.raises(InputError, match=r":14: case 'c0' .* sort the file by 'id'\."):
+        readings(open_head(path), NONE)
+    path = table(tmp_path, "id,x,y\n" + "a,1,2\nb,3,4\n" * 2)
+    with pytest.raises(
+        InputError, match=r"sort the file by 'id'. If a row is a whole case, type --layout wide"
+    ):
+        read(path)
+
+
+@pytest.mark.parametrize("header", ["id,time,x,label", "id,y,x,label"])
+def test_an_id_that_repeats_after_the_sample_is_noticed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: str
+) -> None:
+    monkeypatch.setattr(csvtext, "_SAMPLE_ROWS", 5)
+    path = table(tmp_path, "\n".join([header, *INTERLEAVED]) + "\n")
+    with pytest.raises(InputError) as error:
+        read(path)
+    assert str(error.value).startswith(
+        f"{path}:14: case 'c0' comes back after another case, first at {path}:2"
+    )
+    assert "sort the file by 'id'. If a row is a whole case, type --layout wide." in str(error.value)
+
+
+def test_an_id_of_two_rows_of_a_wide_table_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = table(tmp_path, "id,x_0,x_1\na,1,2\nb,3,4\na,5,6\n")
+    assert read(path).ids == ("a", "b", "a")
+    assert (
+        f"{path}: 'a' in column 'id' is the id of more than one row, first of {path}:2 and {path}:4; "
+        "each row is a case of its own." in caplog.text
+    )
+
+
+def test_a_table_trained_on_as_wide_stays_wide(tmp_path: Path) -> None:
+    path = table(tmp_path, "id,x,y\n" + "a,1,2\nb,3,4\n" * 2)
+    cases, roles = read_table(path, TableOptions(layout="wide"))
+    trained = TableOptions(columns=roles.for_card()["columns"])
+    assert table_roles(path, trained, cases.channels).layout == "wide"
+    assert len(read_table(path, trained, cases.channels)[0]) == 4
 
 
 def test_layout_option_decides(tmp_path: Path) -> None:

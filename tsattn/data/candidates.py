@@ -18,11 +18,9 @@ from dataclasses import dataclass
 
 from tsattn.data.columns import TableOptions
 from tsattn.data.csvdialect import is_missing
+from tsattn.data.rolenames import ID_NAMES, LABEL_NAMES, TIME_NAMES
 from tsattn.data.rows import TableHead
 
-ID_NAMES = frozenset({"id", "case", "case_id"})
-TIME_NAMES = frozenset({"time", "timestamp", "timepoint"})
-LABEL_NAMES = frozenset({"label", "class"})
 WHOLE = re.compile(r"[+-]?\d{1,12}")
 
 _MOST_CLASSES = 60
@@ -41,7 +39,7 @@ class _Table:
     text: frozenset[str]
     numbered: frozenset[str]
 
-    def called(self, words: frozenset[str]) -> list[str]:
+    def called(self, words: tuple[str, ...]) -> list[str]:
         """Columns whose name is one of `words`."""
         return [name for name in self.cells if name.lower() in words]
 
@@ -89,7 +87,7 @@ def _ids(table: _Table, options: TableOptions) -> list[str]:
     return [
         name
         for name, cells in table.cells.items()
-        if name not in taken and name.lower() not in LABEL_NAMES | TIME_NAMES and _stands_in_blocks(cells)
+        if name not in taken and name.lower() not in LABEL_NAMES + TIME_NAMES and _stands_in_blocks(cells)
     ][:_MOST_IDS]
 
 
@@ -139,7 +137,7 @@ def _blocks(cells: list[str]) -> Blocks:
 
 
 def _repeats(cells: list[str]) -> bool:
-    return any(one == other for one, other in itertools.pairwise(cells))
+    return len(set(cells)) < len(cells)
 
 
 def _stands_in_blocks(cells: list[str]) -> bool:

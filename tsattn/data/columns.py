@@ -7,7 +7,6 @@ column that is left out is named in a remark, and where two readings are possibl
 from __future__ import annotations
 
 import difflib
-import itertools
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 from tsattn.data.csvtext import listed
+from tsattn.data.rolenames import ID_NAMES, LABEL_NAMES, TIME_NAMES
 from tsattn.data.rows import TableHead
 from tsattn.data.timepoints import in_order_of_time
 from tsattn.data.trainedcolumns import as_text, first_absent, from_text, say_absent, say_left_out
@@ -22,9 +22,6 @@ from tsattn.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-_ID_NAMES = ("id", "case", "case_id")
-_TIME_NAMES = ("time", "timestamp", "timepoint")
-_LABEL_NAMES = ("label", "class")
 _NUMBERED = re.compile(r"(.+)_(\d{1,9})")
 Layout = Literal["long", "wide", "file"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
@@ -173,9 +170,9 @@ def _named(head: TableHead, options: TableOptions) -> TableOptions:
 
     return replace(
         options,
-        id=options.id or by_name(_ID_NAMES),
-        time=options.time or by_name(_TIME_NAMES),
-        label=options.label or by_name(_LABEL_NAMES),
+        id=options.id or by_name(ID_NAMES),
+        time=options.time or by_name(TIME_NAMES),
+        label=options.label or by_name(LABEL_NAMES),
     )
 
 
@@ -186,6 +183,8 @@ def _layout(head: TableHead, options: TableOptions, named: TableOptions) -> Layo
         return next(layout for layout in LAYOUTS if layout == options.layout)
     if options.time is not None:
         return "long"
+    if options.columns and first_absent(head, from_text(head, options.columns), set()) is None:
+        return "wide"  # as in training
     repeats = named.id is not None and _ids_repeat(head, named.id)
     if _numbered(head, {named.id, named.time, named.label}):
         # Numbered sensors beside an id that repeats and a time column are a long table's.
@@ -199,8 +198,9 @@ def _layout(head: TableHead, options: TableOptions, named: TableOptions) -> Layo
 
 
 def _ids_repeat(head: TableHead, column: str) -> bool:
-    """True if two neighbouring rows of the sample have the same id."""
-    return any(one == other for one, other in itertools.pairwise(head.sample(column)))
+    """True if two rows of the sample have the same id, side by side or not."""
+    ids = head.sample(column)
+    return len(set(ids)) < len(ids)
 
 
 def _wide_groups(

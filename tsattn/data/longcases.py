@@ -173,9 +173,10 @@ class _LongReader:
                     f"{where}: no id in column {self.roles.id!r}. Every row needs its case's id."
                 )
             if name in self.seen:
+                wide = "" if self.roles.time else ". If a row is a whole case, type --layout wide"
                 raise InputError(
                     f"{where}: case {name!r} comes back after another case. Rows of one case have to "
-                    f"stand together: sort the file by {self.roles.id!r}."
+                    f"stand together: sort the file by {self.roles.id!r}{wide}."
                 )
             self.seen.add(name)
 

@@ -11,9 +11,10 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tsattn.data.candidates import LABEL_NAMES, WHOLE, candidates
+from tsattn.data.candidates import WHOLE, candidates
 from tsattn.data.columns import TableOptions, TableRoles, resolve_roles
 from tsattn.data.parts import hushed
+from tsattn.data.rolenames import LABEL_NAMES
 from tsattn.data.rows import TableHead
 from tsattn.data.sources import LoadedSplit, load_file
 from tsattn.errors import InputError

@@ -22,6 +22,7 @@ from tsattn.data.longcases import Group, groups_of_long_rows
 from tsattn.data.rows import Rows, TableHead, read_rows
 from tsattn.data.rowwords import RowWords
 from tsattn.data.spool import LongSpool, Spool, padded
+from tsattn.data.suspects import look_at_ids
 from tsattn.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,8 @@ def read_table(
         return _whole_changing(head, roles), roles
     read = _whole_wide if roles.layout == "wide" else _whole_long
     cases = read(head, roles)
+    if roles.layout == "wide":
+        look_at_ids(head, roles, options, cases.ids)
     if cases.labels is not None and "" in cases.labels:
         case = cases.labels.index("")
         where = head.place(case) if roles.layout == "wide" else str(path)
