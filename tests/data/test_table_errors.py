@@ -84,6 +84,14 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, content: bytes, sai
             ":2: column 'time' holds 'soon' where a number or a timestamp such as",
         ),
         ("id,time,x\na,2024-01-01,2\na,2,2\n", ":3: column 'time' holds '2' where a timestamp such as"),
+        (
+            "id,time,x\na,2024-01-01T10:00:00Z,2\na,2024-01-01T11:00:00,2\n",
+            ":3: column 'time' holds '2024-01-01T11:00:00' where a timestamp with its time zone, such as",
+        ),
+        (
+            "id,time,x\na,2024-01-01T10:00:00,2\na,2024-01-01T11:00:00+02:00,2\n",
+            ":3: column 'time' holds '2024-01-01T11:00:00+02:00' where a timestamp without a time zone,",
+        ),
         ("id,x\na,1\na,2\nb,x\n", ":4: column 'x' holds 'x' where a number belongs."),
     ],
 )
@@ -116,6 +124,19 @@ def test_lines_are_right_far_into_a_long_file(tmp_path: Path, monkeypatch: pytes
         assert changed(line, f'{(line - 2) // 50},{line - 2},1,"l').startswith(
             f"{path}:{line}: a quote is opened and never closed."
         )
+
+
+@pytest.mark.parametrize("zones", [("", "Z"), ("Z", "")])
+def test_time_zones_that_begin_in_a_later_block_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zones: tuple[str, str]
+) -> None:
+    """Wherever a block ends; each alone would read well."""
+    monkeypatch.setattr(csvread, "_BLOCK_BYTES", 300)
+    for change in range(20, 40):
+        rows = [f"c{row},2024-01-01T10:00:{row:02}{zones[row >= change]},1" for row in range(60)]
+        path = table(tmp_path, "\n".join(["id,time,x", *rows]) + "\n")
+        said = f"{path}:{change + 2}: column 'time' holds '2024-01-01T10:00:{change:02}{zones[1]}' where"
+        assert message(path, layout="long").startswith(said)
 
 
 def test_a_long_table_of_single_rows_is_suspected_to_be_wide(tmp_path: Path) -> None:

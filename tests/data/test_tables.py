@@ -295,6 +295,13 @@ def test_a_case_belongs_to_one_group(rows: str, says: str, tmp_path: Path) -> No
     assert f"long.csv:{says}. A case belongs to one group." in str(error.value)
 
 
+def test_a_row_of_a_wide_table_without_a_group_is_refused(tmp_path: Path) -> None:
+    path = table(tmp_path, "id,subj,x_0,x_1\na,s1,1,2\nb,,3,4\nc,,5,6\n")
+    with pytest.raises(InputError) as error:
+        read(path, group="subj")
+    assert str(error.value) == f"{path}:3: column 'subj' is empty. A case belongs to one group."
+
+
 def test_labels_of_timepoints(tmp_path: Path) -> None:
     table = tmp_path / "log.csv"
     table.write_text("id,time,x,state\nm,2,3,run\nm,0,1,idle\nm,1,2,run\nm,3,4,\nn,0,5,idle\nn,1,6,idle\n")

@@ -101,6 +101,9 @@ def _whole_wide(head: TableHead, roles: TableRoles) -> Collection:
     groups = None
     if roles.group is not None:
         groups = tuple(word for piece in kept for word in piece.groups.to_pylist())
+        if "" in groups:
+            where = head.place(groups.index(""))
+            raise InputError(f"{where}: column {roles.group!r} is empty. A case belongs to one group.")
     return _collection(values, ids, labels, roles, groups)
 
 

@@ -13,11 +13,13 @@ from tsattn.data.rows import TableHead, as_numpy
 from tsattn.errors import InputError
 
 _NUMBERS = (pa.int64(), pa.float64())  # whole first: float64 would round nanoseconds since 1970
-_STAMPS = (pa.timestamp("ns"), pa.timestamp("ns", tz="UTC"))
+_ZONES = ((pa.timestamp("ns"),), (pa.timestamp("ns", tz="UTC"),))
+"""Timestamps without a time zone, and with one: side by side their order would be a guess."""
+_EXAMPLE = "2024-05-01T12:30:00"
 
 
 class TimeReader:
-    """Reads one column: numbers or timestamps, whichever its beginning holds."""
+    """Reads one column: numbers, timestamps or timestamps with a time zone, whichever its beginning holds."""
 
     def __init__(self, head: TableHead, column: str | None) -> None:
         self._head = head
@@ -32,42 +34,62 @@ class TimeReader:
         times = self._read(cells)
         if times is not None:
             return times
+        # One by one: the first cell says which kind the others have to be of.
         at = next(i for i in range(len(cells)) if self._read(cells[i : i + 1]) is None)
         found = cells[at].as_py()
         raise InputError(
             f"{self._head.place(first + at)}: column {self._column!r} holds {found!r} "
-            f"where {self._expected} belongs."
+            f"where {self._expected(found)} belongs."
         )
 
-    @property
-    def _expected(self) -> str:
+    def _expected(self, found: object) -> str:
         if not self._kinds:
-            return "a number or a timestamp such as 2024-05-01T12:30:00"
-        return "a number" if self._kinds == _NUMBERS else "a timestamp such as 2024-05-01T12:30:00"
+            return f"a number or a timestamp such as {_EXAMPLE}"
+        if self._kinds == _NUMBERS:
+            return "a number"
+        if not isinstance(found, str) or _kinds_of(found) not in _ZONES:
+            return f"a timestamp such as {_EXAMPLE}"
+        if self._kinds == _ZONES[0]:
+            return f"a timestamp without a time zone, such as {_EXAMPLE}, as in the rows above,"
+        return f"a timestamp with its time zone, such as {_EXAMPLE}Z, as in the rows above,"
 
     def _read(self, cells: Any) -> NDArray[Any] | None:
-        """None if a cell is neither number nor timestamp."""
+        """None if a cell is neither number nor timestamp, or of another kind than those before."""
         if not pa.types.is_string(cells.type):
             return self._typed(cells)
         cells = call("utf8_trim_whitespace", cells)
-        for kinds in (self._kinds,) if self._kinds else (_NUMBERS, _STAMPS):
-            for kind in kinds:
-                try:
-                    times = cast(cells, kind)
-                except pa.ArrowInvalid:
-                    continue
-                numbers = as_numpy(times.view(pa.int64()) if kinds == _STAMPS else times)
-                if not np.isfinite(numbers).all():
-                    return None
-                self._kinds = kinds
-                return numbers
+        for kinds in (self._kinds,) if self._kinds else (_NUMBERS, *_ZONES):
+            times = _cast_to_one(cells, kinds)
+            if times is None:
+                continue
+            numbers = as_numpy(times.view(pa.int64()) if kinds in _ZONES else times)
+            if not np.isfinite(numbers).all():
+                return None
+            self._kinds = kinds
+            return numbers
         return None
 
     def _typed(self, cells: Any) -> NDArray[Any] | None:
         """Of a container whose columns have types: int64, float64 or timestamps in ns."""
         stamps = pa.types.is_timestamp(cells.type)
-        self._kinds = _STAMPS if stamps else _NUMBERS
+        self._kinds = _ZONES[cells.type.tz is not None] if stamps else _NUMBERS
         if cells.null_count:
             return None
         numbers = as_numpy(cells.view(pa.int64()) if stamps else cells)
         return numbers if np.isfinite(numbers).all() else None
+
+
+def _cast_to_one(cells: Any, kinds: tuple[Any, ...]) -> Any | None:
+    """The cells as the first of these types that all of them can be; None if there is none."""
+    for kind in kinds:
+        try:
+            return cast(cells, kind)
+        except pa.ArrowInvalid:
+            continue
+    return None
+
+
+def _kinds_of(cell: str) -> tuple[Any, ...] | None:
+    """What the text of one cell can be read as."""
+    cells = call("utf8_trim_whitespace", pa.array([cell], pa.string()))
+    return next((kinds for kinds in (_NUMBERS, *_ZONES) if _cast_to_one(cells, kinds) is not None), None)
