@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from tsattn.cli.app import app
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.sources import LoadedSplit, Split, load_split
@@ -132,6 +135,22 @@ def test_nothing_says_the_labels(tmp_path: Path) -> None:
     assert said(tmp_path / "*.csv").startswith(f"{tmp_path / '*.csv'} (3 files): nothing says the labels.")
 
 
+def test_sub_folders_in_sub_folders_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for subject in ("s1", "s2"):
+        for kind in ("run", "walk"):
+            write_cases(motions("train").take(np.arange(2)), tmp_path / subject / kind)
+    assert load(tmp_path).collection.classes == ("s1", "s2")
+    said = (
+        f"{tmp_path}: the label is the first sub-folder (s1, s2); those within it (run, walk) say nothing. "
+        "If they are the labels, type --label-pattern '^[^/]+/([^/]+)/'."
+    )
+    assert said in caplog.text
+    caplog.clear()
+    assert load(tmp_path, label_pattern="^[^/]+/([^/]+)/").collection.classes == ("run", "walk")
+    load(tmp_path / "s1")
+    assert "first sub-folder" not in caplog.text
+
+
 # Files
 
 
@@ -241,6 +260,73 @@ def test_one_split_only(tmp_path: Path) -> None:
     write_cases(motions("train"), tmp_path / "train", by_label=True)
     assert said(tmp_path, "test") == f"{tmp_path} has no sub-folder test, only the other split."
     same_cases(load(tmp_path).collection, motions("train"))
+
+
+def test_a_sub_folder_beside_the_splits_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for folder in (*SPLITS, "valid"):
+        write_cases(motions("train").take(np.arange(0, 40, 4)), tmp_path / folder, by_label=True)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "read.me").write_text("x")
+    load(tmp_path, "test")
+    assert "not used" not in caplog.text
+    load(tmp_path)
+    assert (
+        f"{tmp_path}: beside train and test, these sub-folders are not used: valid. To hold the cases of one "
+        f"out in training, type --val-file {tmp_path / 'valid'}."
+    ) in caplog.text
+
+
+def test_what_says_the_labels_of_files_is_not_used_for_one_table(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_wide_csv(motions("train"), tmp_path / "one.csv")
+    load(tmp_path / "one.csv", label_pattern="(.)")
+    said = "one.csv is one file, so --label-pattern (.) is not used: that is for a folder of files."
+    assert said in caplog.text
+
+
+def test_inspect_info_and_convert_take_the_labels_of_files(tmp_path: Path) -> None:
+    pattern = "^([a-z]+)_"
+    write_cases(motions("train").take(np.arange(0, 40, 4)), folder := tmp_path / "m")
+    labels = tmp_path / "labels.csv"
+    rows = [f"{file.name},{file.name.split('_')[0]}" for file in sorted(folder.iterdir())]
+    labels.write_text("\n".join(["file,kind", *rows]) + "\n")
+
+    def tsattn(*words: str) -> str:
+        done = CliRunner().invoke(app, ["data", *words], prog_name="tsattn")
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    for typed, shown in (
+        (["--label-pattern", pattern], f"labels from the files' names by {pattern!r}"),
+        (["--labels", str(labels), "--label", "kind"], f"labels from {labels}"),
+    ):
+        seen = tsattn("inspect", str(folder), *typed)
+        assert f"files of one case each, a row a timepoint; {shown}" in seen
+        (command,) = [line for line in seen.splitlines() if line.startswith("tsattn train")]
+        words = shlex.split(command)
+        assert words[:3] == ["tsattn", "train", str(folder)]
+        assert sorted(words[3:]) == sorted(typed)
+        parts = json.loads(tsattn("info", str(folder), *typed, "--json"))["parts"]
+        assert sorted(parts["all"]["classes"]) == ["badminton", "running", "standing", "walking"]
+        assert "4 classes" in tsattn("convert", str(folder), "-o", str(tmp_path / "m.npz"), *typed)
+
+
+def test_inspect_says_where_labels_come_from(tmp_path: Path) -> None:
+    def inspect(source: Path, *words: str) -> str:
+        done = CliRunner().invoke(app, ["data", "inspect", str(source), *words], prog_name="tsattn")
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    for name, label in (("a", "u"), ("b", "v")):
+        (tmp_path / "s").mkdir(exist_ok=True)
+        (tmp_path / "s" / f"{name}.ts").write_text(f"@classLabel true u v\n@data\n1,2:{label}\n")
+        (tmp_path / "w" / label).mkdir(parents=True)
+        (tmp_path / "w" / label / "x.csv").write_text("x_0,x_1\n1,2\n3,5\n")
+    seen = inspect(tmp_path / "s", "--label-pattern", "(.)")
+    assert "series; labels from the files' names by '(.)'; no columns to choose" in seen
+    assert "wide table, a row a case; labels from the sub-folders" in inspect(tmp_path / "w")
+    assert "--layout wide" in inspect(tmp_path / "w", "--layout", "wide").splitlines()[-1]
 
 
 def test_train_eval_and_predict_on_a_folder(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from tsattn.data.write_tables import write_long_csv, write_wide_csv
 from tsattn.errors import InputError
 
 NOTHING = TableOptions()
+SPLITS = ("train", "test")
 
 
 def write(path: Path, header: str, rows: Iterable[Iterable[Any]]) -> Path:
@@ -288,6 +289,28 @@ def test_a_test_table_that_does_not_fit_is_said(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "the test split cannot be used" in done.stderr
     assert "1 channels" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["table", "npz"])
+def test_groups_in_train_and_test_are_told(tmp_path: Path, form: str) -> None:
+    def rows(groups: str) -> list[tuple[Any, ...]]:
+        return [(*row[:-1], groups[i % len(groups)], row[-1]) for i, row in enumerate(wide_rows())]
+
+    if form == "table":
+        for split, groups in (("train", "stu"), ("test", "tuv")):
+            write(tmp_path / f"m_{split}.csv", "a_0,a_1,a_2,a_3,a_4,a_5,who,label", rows(groups))
+        source = ["m_train.csv", "--group", "who"]
+    else:
+        values = {f"X_{split}": np.random.default_rng(i).random((4, 1, 5)) for i, split in enumerate(SPLITS)}
+        labels = {f"y_{split}": np.array(list("abab")) for split in SPLITS}
+        groups = {"groups_train": np.array(list("sttu")), "groups_test": np.array(list("tuvv"))}
+        np.savez(tmp_path / "m.npz", **values, **labels, **groups)
+        source = ["m.npz"]
+    done = inspect(*source, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "in both train and test: group 't' and 1 more. Cases of one group are alike, so" in done.stderr
+    if form == "table":
+        assert "in both train and test: group" not in inspect("m_train.csv", cwd=tmp_path).stderr
 
 
 def test_a_label_that_is_always_the_same_cannot_be_trained_on(tmp_path: Path) -> None:

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tsattn.cli.options import AsJson, GroupColumn, IdColumn, LabelColumn, LayoutName, Registry, TimeColumn
+from tsattn.cli.options import (
+    AsJson,
+    GroupColumn,
+    IdColumn,
+    LabelColumn,
+    LabelPattern,
+    LabelsFile,
+    LayoutName,
+    Registry,
+    TimeColumn,
+)
 
 if TYPE_CHECKING:
     from tsattn.data.columns import TableOptions
@@ -65,6 +75,8 @@ def convert(
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
     group_column: GroupColumn = None,
+    labels_file: LabelsFile = None,
+    label_pattern: LabelPattern = None,
     registry: Registry = None,
     as_json: AsJson = False,
 ) -> None:
@@ -79,7 +91,13 @@ def convert(
 
     console.hear_remarks()
     options = TableOptions(
-        layout=source_layout, id=id_column, time=time_column, label=label_column, group=group_column
+        layout=source_layout,
+        id=id_column,
+        time=time_column,
+        label=label_column,
+        group=group_column,
+        labels=None if labels_file is None else str(labels_file),
+        label_pattern=label_pattern,
     )
     fetch_visibly(source, registry)
     with console.working(f"reading {source}"):

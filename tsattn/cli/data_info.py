@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tsattn.cli.options import AsJson, IdColumn, LabelColumn, Layout, Registry, TimeColumn
+from tsattn.cli.options import (
+    AsJson,
+    IdColumn,
+    LabelColumn,
+    LabelPattern,
+    LabelsFile,
+    Layout,
+    Registry,
+    TimeColumn,
+)
 
 if TYPE_CHECKING:
     from tsattn.data.parts import Part
@@ -26,6 +35,8 @@ def info(
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
+    labels_file: LabelsFile = None,
+    label_pattern: LabelPattern = None,
     registry: Registry = None,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +57,14 @@ def info(
         assert place.entry is not None
         _show_absent(place.entry, document, as_json)
         return
-    options = TableOptions(layout=layout, id=id_column, time=time_column, label=label_column)
+    options = TableOptions(
+        layout=layout,
+        id=id_column,
+        time=time_column,
+        label=label_column,
+        labels=None if labels_file is None else str(labels_file),
+        label_pattern=label_pattern,
+    )
     with console.working(f"reading {source}"), only_looking():
         loaded = load_parts(source, options, registry)
     _show_present(loaded, document, as_json)

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tsattn.cli.options import AsJson, GroupColumn, IdColumn, LabelColumn, Layout, Registry, TimeColumn
+from tsattn.cli.options import (
+    AsJson,
+    GroupColumn,
+    IdColumn,
+    LabelColumn,
+    LabelPattern,
+    LabelsFile,
+    Layout,
+    Registry,
+    TimeColumn,
+)
 
 if TYPE_CHECKING:
     from tsattn.data.inspection import Inspection, Reading
@@ -30,6 +40,8 @@ def inspect(
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
     group_column: GroupColumn = None,
+    labels_file: LabelsFile = None,
+    label_pattern: LabelPattern = None,
     registry: Registry = None,
     as_json: AsJson = False,
 ) -> None:
@@ -45,7 +57,13 @@ def inspect(
 
     console.hear_remarks()
     options = TableOptions(
-        layout=layout, id=id_column, time=time_column, label=label_column, group=group_column
+        layout=layout,
+        id=id_column,
+        time=time_column,
+        label=label_column,
+        group=group_column,
+        labels=None if labels_file is None else str(labels_file),
+        label_pattern=label_pattern,
     )
     seen = []
     for file in files:
@@ -155,19 +173,25 @@ def _show_shared(count: int, cases: Any, where: str) -> None:
 
 
 def _roles(reading: Reading) -> str:
-    """The columns of a table in words; a file of series has none."""
-    roles = reading.roles
-    if roles is None:
-        return "series with their labels; no columns to choose"
+    """The columns of a table in words, and what says the labels of files; a file of series has none."""
+    roles = reading.roles or {}
+    labels = ""
+    if "labels" in roles:
+        labels = f"labels from {roles['labels']}"
+    elif "label_pattern" in roles:
+        labels = f"labels from the files' names by {roles['label_pattern']!r}"
+    if "layout" not in roles:
+        return f"{f'series; {labels}' if labels else 'series with their labels'}; no columns to choose"
     if roles["layout"] == "file":
-        return "files of one case each, a row a timepoint"
+        return "; ".join(filter(None, ("files of one case each, a row a timepoint", labels)))
     words = [f"{roles['layout']} table, a row a {'timepoint' if roles['layout'] == 'long' else 'case'}"]
-    words += [f"{role} {name!r}" for role, name in roles.items() if role != "layout"]
+    columns = ("id", "time", "group") if labels else ("id", "time", "label", "group")
+    words += [f"{role} {roles[role]!r}" for role in columns if role in roles]
     if roles["layout"] == "long" and "time" not in roles:
         words.append("timepoints in the order of the file")
-    if "label" not in roles:
-        words.append("no label")
-    return "; ".join(words)
+    if not labels and "label" not in roles:
+        labels = "no label" if reading.facts.classes is None else "labels from the sub-folders"
+    return "; ".join(filter(None, (*words, labels)))
 
 
 def _what_to_type(reading: Reading) -> str:

@@ -1,4 +1,4 @@
-"""What is said of roles of columns that were typed for a source that has no columns."""
+"""What is said of options that were typed for a source that has no use for them."""
 
 from __future__ import annotations
 
@@ -26,3 +26,13 @@ def say_unused(options: TableOptions, place: Path | str) -> None:
     used = [f"--{name.replace('_', '-')} {value}" for name, value in said if value is not None]
     if used:
         logger.warning("%s has no columns: %s is not used.", place, ", ".join(used))
+
+
+def say_unused_of_files(options: TableOptions, file: Path) -> None:
+    """Remarks that what says the labels of several files is not used for one table."""
+    said = {"--labels": options.labels, "--label-pattern": options.label_pattern}
+    if used := [f"{flag} {value}" for flag, value in said.items() if value is not None]:
+        logger.warning(
+            "%s is one file, so %s is not used: that is for a folder of files. Its labels are a column, "
+            "--label COLUMN.", file, ", ".join(used),
+        )  # fmt: skip

@@ -36,6 +36,17 @@ def labels_of_files(files: Sequence[Path], root: Path, options: TableOptions) ->
     return tuple(parts[0] for parts in folders)
 
 
+def say_of_levels(files: Sequence[Path], root: Path, place: str) -> None:
+    """A remark, where sub-folders lie in sub-folders, on which of them is the label."""
+    deep = [parts for file in files if len(parts := file.relative_to(root).parts) > 2]
+    if deep:
+        first, within = (sorted({parts[level] for parts in deep}) for level in (0, 1))
+        logger.warning(
+            "%s: the label is the first sub-folder (%s); those within it (%s) say nothing. If they are the "
+            "labels, type --label-pattern '^[^/]+/([^/]+)/'.", place, listed(first), listed(within),
+        )  # fmt: skip
+
+
 def no_labels_of_files(origin: str) -> InputError:
     """The error for several files of which nothing says the labels."""
     return InputError(

@@ -23,7 +23,7 @@ from tsattn.data.collection import Collection
 from tsattn.data.columnless import say_unused
 from tsattn.data.columns import TableOptions, layout_of_files, resolve_roles
 from tsattn.data.csvtext import listed
-from tsattn.data.filelabels import labels_of_files, name_of
+from tsattn.data.filelabels import labels_of_files, name_of, say_of_levels
 from tsattn.data.formats import KNOWN, is_read, is_series, parse_series
 from tsattn.data.heads import open_head
 from tsattn.data.remarks import said_once
@@ -71,16 +71,24 @@ def glob_files(source: str) -> FileSet:
     return FileSet(place=source, root=Path(*fixed[:depth]), files=tuple(files))
 
 
-def split_folder(folder: Path, split: str) -> Path | None:
+def split_folder(folder: Path, split: str, *, say: bool = False) -> Path | None:
     """The sub-folder `split`, in upper or lower case; None if the folder has neither train nor test.
 
-    InputError if it has only the other.
+    say: name the other sub-folders with data in a remark. InputError if it has only the other split.
     """
     found = {sub.name.lower(): sub for sub in sorted(folder.iterdir()) if sub.is_dir()}
     if not {"train", "test"} & found.keys():
         return None
     if split not in found:
         raise InputError(f"{folder} has no sub-folder {split}, only the other split.")
+    if say:
+        others = [found[name] for name in found if name not in ("train", "test") and name[0] != "."]
+        names = [sub.name for sub in others if any(map(is_read, filter(Path.is_file, sub.rglob("*"))))]
+        if names:
+            logger.warning(
+                "%s: beside train and test, these sub-folders are not used: %s. To hold the cases of one out "
+                "in training, type --val-file %s.", folder, listed(names), folder / names[0],
+            )  # fmt: skip
     return found[split]
 
 
@@ -124,6 +132,8 @@ def read_set(source: FileSet, options: TableOptions, channels: tuple[str, ...] |
     for i, file in enumerate(source.files):
         with said_once(seen):
             part = _read(file, chosen, source)
+        if labels is not None and not typed and part.labels is None and i == 0:
+            say_of_levels(source.files, source.root, source.place)
         if labels is not None and (typed or part.labels is None):
             part = replace(part, labels=(labels[i],) * len(part), classes=(labels[i],))
         _check(part, parts[0] if parts else None, channels, file, source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -89,7 +90,8 @@ def _inspect_whole(source: str, options: TableOptions, registry: Path | None) ->
     reading = Reading(
         roles={role: name for role, name in parts[part].table.items() if role != "columns"} or None,
         facts=facts,
-        command=None if why else train_command(source, TableOptions(), registry),
+        # Where there are no columns, what was typed of them is not used, and that was remarked.
+        command=None if why else _command(source, options if parts[part].table else TableOptions(), registry),
         obstacle=why,
         remarks=tuple(dict.fromkeys(remarks)),
     )
@@ -101,6 +103,17 @@ def _inspect_whole(source: str, options: TableOptions, registry: Path | None) ->
     return _with_test_beside(inspection, Path(source).expanduser(), options)
 
 
+def _command(source: str, options: TableOptions, registry: Path | None) -> str:
+    """`train_command`, with what says the labels of files."""
+    command = train_command(source, options, registry)
+    said = {"--labels": options.labels, "--label-pattern": options.label_pattern}
+    for flag, value in said.items():
+        if value is not None:
+            words = [f"{flag}={value}"] if value.startswith("-") else [flag, value]
+            command = f"{command} {shlex.join(words)}"
+    return command
+
+
 def _with_test_beside(inspection: Inspection, path: Path, options: TableOptions) -> Inspection:
     if sibling_test(path) is None or inspection.loaded.collection.labels is None:
         return inspection
@@ -108,14 +121,25 @@ def _with_test_beside(inspection: Inspection, path: Path, options: TableOptions)
         with hushed():
             test = load_split(str(path), "test", options)
     except InputError as error:
-        first = inspection.readings[0]
-        first = replace(first, remarks=(*first.remarks, f"the test split cannot be used: {error}"))
-        return replace(inspection, readings=(first, *inspection.readings[1:]))
+        return _remarked(inspection, f"the test split cannot be used: {error}")
     return _with_test(inspection, test)
 
 
+def _remarked(inspection: Inspection, remark: str) -> Inspection:
+    first, *others = inspection.readings
+    return replace(inspection, readings=(replace(first, remarks=(*first.remarks, remark)), *others))
+
+
 def _with_test(inspection: Inspection, test: LoadedSplit) -> Inspection:
-    shared = shared_cases(inspection.loaded.collection, test.collection)
+    train = inspection.loaded.collection
+    shared = shared_cases(train, test.collection)
+    if torn := sorted(set(train.groups or ()) & set(test.collection.groups or ())):
+        more = f" and {len(torn) - 1} more" if len(torn) > 1 else ""
+        inspection = _remarked(
+            inspection,
+            f"in both train and test: group {torn[0]!r}{more}. Cases of one group are alike, so the test "
+            "split is easier than new groups would be.",
+        )
     return replace(inspection, test=describe(test.collection), shared=shared)
 
 

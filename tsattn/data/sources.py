@@ -24,7 +24,7 @@ from typing import Literal
 from tsattn.data.archives import Member, has_pair, inner_pair, pair_in
 from tsattn.data.cache import Parsed, channels_kept, through_cache
 from tsattn.data.collection import Collection
-from tsattn.data.columnless import say_unused
+from tsattn.data.columnless import say_unused, say_unused_of_files
 from tsattn.data.columns import TableOptions
 from tsattn.data.csvtext import listed
 from tsattn.data.facts import check_facts
@@ -169,7 +169,7 @@ def _from_place(place: Path, split: Split, options: TableOptions) -> LoadedSplit
     """A folder or zip: a pair of files, or a folder of files."""
     if not place.is_dir() or has_pair(place) or inner_pair(place) is not None:
         return _from_pair(place, split, options)
-    part = split_folder(place, split)
+    part = split_folder(place, split, say=split == "train")
     files = folder_files(part or place, options)
     if files is None:
         return _from_pair(place, split, options)  # which says what is missing
@@ -239,6 +239,7 @@ def _table(path: Path, options: TableOptions, channels: tuple[str, ...] | None =
         cases, roles = read_table(path, options, channels)
         return Parsed(cases, roles.for_card())
 
+    say_unused_of_files(options, path)
     cases, table = through_cache(Member(path), {**vars(options), "channels": channels}, read)
     return LoadedSplit(collection=cases, name=_set_name(path.name), origin=str(path), table=table)
 
