@@ -25,6 +25,12 @@ def message(path: Path, **options: str) -> str:
     return str(caught.value)
 
 
+NO_NAMES = (
+    "t.csv:1: the first line holds only numbers and 'a' ('0.1, 0.2, 0.3, a'), as the lines below it do. "
+    "A table begins with a line of column names: add one."
+)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -37,6 +43,20 @@ def message(path: Path, **options: str) -> str:
         (b"1,2\n3,4\n", "t.csv:1: the first line holds only numbers ('1, 2')."),
         (b"0,2,1\n3,4,5\n", "t.csv:1: the first line holds only numbers ('0, 2, 1')."),
         (b"2,3,4\n3,4,5\n", "t.csv:1: the first line holds only numbers ('2, 3, 4')."),
+        (b"0.1,0.2,0.3,a\n0.4,0.5,0.6,b\n0.7,0.8,0.9,a\n", NO_NAMES),
+        (b"a,3,4,2\nb,4,5,1\n", "t.csv:1: the first line holds only numbers and 'a' ('a, 3, 4, 2')"),
+        (b"c0,0,2,a\nc0,1,3,a\nc1,0,5,b\n", "t.csv:1: the first line holds only numbers and 'c0' ('c0, 0,"),
+        (
+            b"u;0,3;0,2;a\nv;0,5;0,1;a\n",
+            "t.csv:1: the first line holds only numbers and 'a' ('u, 0,3, 0,2, a'",
+        ),
+        (
+            b"# made by hand\nid,x_0,x_1\na,1,2\n",
+            "t.csv:1: a comment ('# made by hand'); comments are not read: remove the line. A table begins",
+        ),
+        (b"# made, by hand\nid,x_0,x_1\na,1,2\n", "t.csv:1: a comment ('# made'); comments are not read"),
+        (b"# by hand\nid;x_0;x_1\na;1,5;2\n", "t.csv:1: a comment ('# by hand'); comments are not read"),
+        (b"id,x_0\na,1\n# end\n", "t.csv:3: 1 fields, the header has 2. Comments are not read: remove the"),
         (b"id,x,x\na,1,2\n", "t.csv:1: two columns are called 'x'. Rename one of them."),
         (b"id,x_0\na,1\n\nb,2,3\n", "t.csv:4: 3 fields, the header has 2."),
         (b"id,x_0\na\n", "t.csv:2: 1 fields, the header has 2."),

@@ -330,6 +330,24 @@ def test_a_header_that_counts_is_a_header_with_and_without_the_label(
     np.testing.assert_array_equal(new.values, labelled.values)
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "0.0,0.1,0.2,kind",
+        "400,402,404,kind",
+        "9,8,7,kind",
+        "7,3,5,label",
+        "id,0,5,kind",
+        ",0,1,kind",
+        "#,1,2,kind",
+    ],
+)
+def test_numbers_may_name_timepoints(tmp_path: Path, header: str) -> None:
+    path = table(tmp_path, header + "\n1,2,3,a\n4,5,6,b\n7,8,9,a\n")
+    kind = header.rsplit(",", 1)[-1]
+    assert read(path, label=kind).labels == ("a", "b", "a")
+
+
 def test_threads_of_the_reader_never_call_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # They outlive an error, and a thread that calls Python while it ends aborts the process.
     threads = set()

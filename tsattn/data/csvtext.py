@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tsattn.data.csvdialect import MISSING, CsvFile, is_missing, is_number, sniff
+from tsattn.data.headers import counts, refuse_doubled_names, refuse_what_is_no_header, short
 from tsattn.data.rows import TableHead
 from tsattn.errors import InputError
 
@@ -78,7 +79,7 @@ class Head(TableHead):
     def remark(self) -> str | None:
         """The separator and decimal sign where they are not the usual ones, and a header that counts."""
         counted = f"the first line counts from {self.names[0]} and is taken for column names"
-        said = [counted if _counts(self.names) else None, self.file.remark()]
+        said = [counted if counts(self.names) else None, self.file.remark()]
         return "; ".join(filter(None, said)) or None
 
 
@@ -88,12 +89,13 @@ def read_head(path: Path) -> Head:
     records = _records(file)
     line, header = next(records, (0, []))
     names = tuple(cell.strip() for cell in header)
-    _refuse_what_is_no_header(path, line, names)
     rows: list[tuple[str, ...]] = []
     for _, cells in records:
         rows.append(tuple(cells))
         if len(rows) >= _SAMPLE_ROWS or len(rows) * len(names) >= _SAMPLE_CELLS:
             break
+    refuse_what_is_no_header(f"{path}:{line}", names, rows, file.decimal)
+    refuse_doubled_names(f"{path}:{line}", names)
     if not rows:
         raise InputError(f"{path}: a header and no rows below it. A table needs one row a case or timepoint.")
     return Head(path, names, skip=line, rows=tuple(rows), file=file)
@@ -126,12 +128,14 @@ def first_fault(file: CsvFile, width: int, numbers: Mapping[int, str]) -> str | 
         if len(cells) != width:
             swallowed = any("\n" in cell for cell in cells)
             hint = " A quote is opened there that is not closed?" if swallowed else ""
+            if cells[0].startswith("#"):
+                hint = " Comments are not read: remove the line."
             return f"{path}:{line}: {len(cells)} fields, the header has {width}.{hint}"
         for column, name in numbers.items():
             cell = cells[column]
             if not is_missing(cell) and not is_number(cell, file.decimal):
                 return (
-                    f"{path}:{line}: column {name!r} holds {_short(cell)} where a number belongs. "
+                    f"{path}:{line}: column {name!r} holds {short(cell)} where a number belongs. "
                     f"A missing value is an empty cell or one of {', '.join(MISSING[1:])}."
                 )
     return None
@@ -217,27 +221,3 @@ def _start(path: Path) -> tuple[str, bool]:
     if not start.removeprefix(b"\xef\xbb\xbf").strip():
         raise InputError(f"{path}: the file is empty. A table begins with a line of column names.")
     return start.decode("utf-8-sig", errors="replace"), whole
-
-
-def _refuse_what_is_no_header(path: Path, line: int, names: tuple[str, ...]) -> None:
-    where = f"{path}:{line}"
-    if all(is_number(name) for name in names if name) and not _counts(names):
-        raise InputError(
-            f"{where}: the first line holds only numbers ({_short(', '.join(names))}). "
-            "A table begins with a line of column names: add one."
-        )
-    seen: set[str] = set()
-    for name in names:
-        if name and name in seen:
-            raise InputError(f"{where}: two columns are called {_short(name)}. Rename one of them.")
-        seen.add(name)
-
-
-def _counts(names: tuple[str, ...]) -> bool:
-    """Whether they are 0, 1, 2, … or 1, 2, 3, …, as pandas names columns; two numbers may be chance."""
-    return len(names) > 2 and any(names == tuple(map(str, range(i, i + len(names)))) for i in (0, 1))
-
-
-def _short(text: str) -> str:
-    """The text in quotes, cut where it would fill the screen."""
-    return repr(text if len(text) <= 60 else text[:57] + "...")
