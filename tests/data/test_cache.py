@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import warnings
 import zipfile
@@ -22,7 +23,7 @@ import pytest
 from tsattn.data import cache, contents, sources
 from tsattn.data.archives import Member
 from tsattn.data.atomic import whole_file
-from tsattn.data.cache import only_looking
+from tsattn.data.cache import Parsed, only_looking, through_cache
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.formats import parse_series
@@ -292,6 +293,41 @@ def test_remarks_are_said_again_with_the_place_of_today(
     assert said[1] == [(name, level, first.replace(str(files[0]), str(files[1])))]
 
 
+def test_members_of_one_name_in_a_zip_are_kept_apart(tmp_path: Path, reads: Reads) -> None:
+    place = tmp_path / "both.zip"
+    with zipfile.ZipFile(place, "w") as archive:
+        for folder, value in (("one", 1), ("two", 2)):
+            archive.writestr(f"{folder}/toy.ts", f"@classLabel true a b\n@data\n{value}:a\n3:b\n")
+    settle()
+    for _ in range(2):
+        for folder, value in (("one", 1), ("two", 2)):
+            member = Member(place, f"{folder}/toy.ts")
+            parsed = through_cache(member, {}, lambda: Parsed(sources.parse_series(member, None), {}))  # noqa: B023
+            assert parsed.collection.values[0, 0, 0] == value
+    assert len(reads) == 2
+    assert len(entries()) == 2
+
+
+def test_remarks_of_another_thread_are_not_kept(
+    tmp_path: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(member: Member, split: str | None) -> Collection:
+        logger = logging.getLogger("tsattn.data.ts")
+        other = threading.Thread(target=logger.warning, args=("of another file",))
+        other.start()
+        other.join()
+        logger.warning("of this file")
+        return parse_series(member, split)
+
+    monkeypatch.setattr(sources, "parse_series", read)
+    file = tmp_path / "toy.ts"
+    file.write_text("@classLabel true a b\n@data\n1:a\n3:b\n")
+    load_file(file, NONE)
+    (entry,) = entries()
+    about = json.loads((entry / "about.json").read_text().partition("\n")[2])
+    assert [text for _, _, text in about["remarks"]] == ["of this file"]
+
+
 def test_errors_are_not_kept(tmp_path: Path, reads: Reads) -> None:
     file = tmp_path / "toy.ts"
     file.write_text("@classLabel true a b\n@data\n1,x:a\n")
@@ -408,9 +444,13 @@ def test_a_full_disk_is_no_error(
 
 
 def test_a_cache_leaves_the_disk_room(vowels: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**5))
-    load_split(str(vowels), "train", NONE)
-    assert not entries()
+    size = load_split("JapaneseVowels", "train", NONE).collection.values.nbytes
+    shutil.rmtree(home(), ignore_errors=True)
+    for free, kept in ((10**5, 0), (2 * size - 2, 0), (2 * size, 1)):
+        disk = SimpleNamespace(free=free)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, disk=disk: disk)
+        load_split(str(vowels), "train", NONE)
+        assert len(entries()) == kept, "half of what is free stays free"
 
 
 def test_beyond_its_bound_the_least_recently_used_goes(
