@@ -17,6 +17,7 @@ from tsattn.data.preparation import (
     parse_preparation,
     prepare_cases,
     resample,
+    with_labels_of_recordings,
 )
 from tsattn.data.sources import load_split
 from tsattn.errors import InputError
@@ -65,6 +66,28 @@ def test_a_window_takes_the_label_that_covers_most_of_it() -> None:
         "r0@3": "b",
     }  # r1 has no labelled timepoint within its length
     assert cut.recording.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("codes", "labels"),
+    [
+        ([[0, 0, 0], [1, 1, -1]], ("go", "stop")),
+        ([[0, 1, 0], [1, 1, -1]], None),
+        ([[0, 0, -1], [1, 1, -1]], None),
+        ([[0, 0, 0], [-1, -1, -1]], None),
+        ([[0, 0, 0], [1, 1, 0]], None),
+    ],
+)
+def test_recordings_have_a_label_if_it_holds_from_end_to_end(
+    codes: list[list[int]], labels: tuple[str, ...] | None
+) -> None:
+    timepoint_labels = np.array(codes, np.int32)
+    changing = replace(
+        recordings([1, 2, 3], [4, 5]), labels=None, classes=("go", "stop"), timepoint_labels=timepoint_labels
+    )
+    whole = with_labels_of_recordings(changing)
+    assert whole.labels == labels
+    assert (whole.timepoint_labels is None) == (labels is not None)
 
 
 def test_windows_cover_every_timepoint_of_real_recordings() -> None:

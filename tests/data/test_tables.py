@@ -311,8 +311,16 @@ def test_labels_of_timepoints(tmp_path: Path) -> None:
     assert cases.timepoint_labels is not None
     assert cases.timepoint_labels.tolist() == [[0, 1, 1, -1], [0, 0, -1, -1]]
     np.testing.assert_array_equal(cases.values[:, 0], [[1, 2, 3, 4], [5, 6, np.nan, np.nan]])
-    with pytest.raises(InputError, match="the label changes from 'run' to 'idle' within a case"):
+    with pytest.raises(InputError) as error:
         read_table(table, TableOptions(label="state"))
+    assert str(error.value) == (
+        f"{table}:3: the label changes from 'run' to 'idle' within a case (columns 'state' and 'id'). A case "
+        "has one label. To cut it into windows that take the label of most of their rows, train with "
+        "--window LENGTH."
+    )
+    table.write_text("id,time,x,state\nm,2,3,\nm,0,1,\n")
+    with pytest.raises(InputError, match="no row has a label, column 'state' is empty"):
+        read_table(table, options)
 
 
 @pytest.mark.parametrize("first", [0, 1])

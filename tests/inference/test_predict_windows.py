@@ -90,6 +90,8 @@ def test_a_log_whose_label_changes(tmp_path: Path) -> None:
     judged = json.loads(tsattn(tmp_path, "eval", "model.onnx", "log.csv", "--per", "window", "--json"))
     assert judged["cases"] == 2 * 59
     assert judged["accuracy"] > 0.9
+    for model in ("run", "model.onnx"):
+        assert json.loads(tsattn(tmp_path, "eval", model, "log.csv", "--json"))["cases"] == 2 * 59
     tsattn(tmp_path, "predict", "model.onnx", "log.csv", "-o", "states.csv", "--per", "window")
     answered = {row["id"]: row["label"] for row in rows(tmp_path / "states.csv")}
     assert (answered["m1@40"], answered["m1@140"]) == ("idle", "run")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -89,8 +88,6 @@ def evaluate(
         labels=None if labels_file is None else str(labels_file),
         label_pattern=label_pattern,
     )
-    if per == "window" and card.preparation:
-        typed = replace(typed, label_of="timepoint")
     part = read_split(card, source, split, typed, registry)
     with console.working(f"judging {len(part.collection)} cases"):
         report = judge(predictor, part.collection, batch_size, majority=card.majority or None, per=per)

@@ -21,7 +21,8 @@ def read_split(
 ) -> LoadedSplit:
     """The cases of `split` of `source`, or of what the model was trained on if that is None.
 
-    typed: column roles as typed; the card's complete them. Errors as `load_split` raises them.
+    typed: column roles as typed; the card's complete them. Of a model trained on windows the label may
+    change within a recording, as in training. Errors as `load_split` raises them.
     """
     from tsattn.cli import console
     from tsattn.cli.fetching import fetch_visibly
@@ -30,6 +31,8 @@ def read_split(
     place = source if source is not None else card.source
     if place == card.source and registry is None and card.registry:
         registry = Path(card.registry)
+    if "window" in card.preparation:
+        typed = replace(typed, label_of="timepoint")
     fetch_visibly(place, registry)
     with console.working(f"reading {place}"):
         return load_split(place, split, _roles(place, typed, card), registry)

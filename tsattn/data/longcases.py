@@ -203,7 +203,8 @@ class _LongReader:
         whole = f" and {self.roles.id!r}" if self.roles.id else "; the file is one case"
         return InputError(
             f"{self.head.place(row)}: the label changes from {before!r} to {after!r} within a case "
-            f"(column{'s' if self.roles.id else ''} {self.roles.label!r}{whole}). A case has one label."
+            f"(column{'s' if self.roles.id else ''} {self.roles.label!r}{whole}). A case has one label. To "
+            "cut it into windows that take the label of most of their rows, train with --window LENGTH."
         )
 
 

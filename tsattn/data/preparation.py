@@ -91,6 +91,19 @@ def prepare_cases(recordings: Collection, how: Preparation) -> PreparedCases:
     return cut_windows(recordings, how.window, how.stride)
 
 
+def with_labels_of_recordings(recordings: Collection) -> Collection:
+    """With a label a recording where every recording has one from its beginning to its end, else as given."""
+    codes = recordings.timepoint_labels
+    if codes is None or not len(recordings):
+        return recordings
+    first, lengths = codes[:, :1], recordings.lengths
+    within = np.arange(codes.shape[1]) < np.maximum(lengths, 1)[:, None]
+    if not ((codes == first) & (codes >= 0) | ~within & (codes < 0)).all():
+        return recordings
+    labels = tuple(recordings.classes[code] for code in first[:, 0])
+    return replace(recordings, labels=labels, timepoint_labels=None)
+
+
 def mean_by_recording(
     probabilities: NDArray[np.float32], recording: NDArray[np.int64], recordings: int
 ) -> NDArray[np.float32]:

@@ -136,6 +136,8 @@ def _whole_changing(head: TableHead, roles: TableRoles) -> Collection:
     values, count = spool.values(), len(roles.channels)
     words = None if groups is None else groups.of_cases(values[:, count], names, head, roles)
     classes = sorted_classes(tuple(labels.words))
+    if not classes:
+        raise InputError(f"{head.path}: no row has a label, column {roles.label!r} is empty.")
     place = np.array([classes.index(word) for word in labels.words] + [-1], np.int32)
     codes = place[np.nan_to_num(values[:, -1], nan=-1).astype(np.int64)]  # (cases, timepoints)
     cases = _collection(values[:, :count], names, None, roles, words)

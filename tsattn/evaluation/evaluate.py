@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tsattn.card import ModelCard
 from tsattn.data.collection import Collection
-from tsattn.data.preparation import Preparation, mean_by_recording, prepare_cases
+from tsattn.data.preparation import Preparation, mean_by_recording, prepare_cases, with_labels_of_recordings
 from tsattn.errors import InputError
 from tsattn.evaluation.metrics import Report, report
 from tsattn.inference.predictor import Predictor
@@ -33,7 +33,7 @@ def evaluate(
     """Judges `predictor` on every case of `collection`.
 
     per: where the model was trained on windows, a case is a recording (the mean of its windows) or
-    a window of it.
+    a window of it. Where the label changes within a recording it is a window, and a remark says so.
     majority: the most frequent class of the training cases, where known (see `report`).
     InputError if the cases have no labels, labels the model does not know, or another number of
     channels than the model.
@@ -43,6 +43,13 @@ def evaluate(
             "The cases have no labels to judge by. Name the column that holds them with --label."
         )
     how = Preparation.from_dict(predictor.card.preparation)
+    if per == "recording" and collection.labels is None:
+        collection = with_labels_of_recordings(collection)
+        if collection.labels is None:
+            _log.warning(
+                "Not every recording has one label from beginning to end: "
+                "each window is judged by its own, as with --per window."
+            )
     cut = prepare_cases(match_channels(collection, predictor.card), how)
     probabilities, labels = predict_all(predictor, cut.cases, batch_size), cut.cases.labels
     if per == "recording" and collection.labels is not None:
