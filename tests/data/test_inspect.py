@@ -112,6 +112,11 @@ def test_a_word_of_a_wide_table_is_the_label_wherever_it_stands(tmp_path: Path) 
     assert read(path) == [({"layout": "wide", "label": "kind"}, "--label kind")]
 
 
+def test_none_is_a_class_beside_another_word(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "a,b,c,d,e,f,kind", wide_rows(("none", "fire")))
+    assert read(path) == [({"layout": "wide", "label": "kind"}, "--label kind")]
+
+
 def test_beside_numbered_columns(tmp_path: Path) -> None:
     rows = [(i, *row) for i, row in enumerate(wide_rows((0, 1)))]
     path = write(tmp_path / "t.csv", "id,x_0,x_1,x_2,y_0,y_1,y_2,kind", rows)

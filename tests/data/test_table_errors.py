@@ -29,6 +29,10 @@ NO_NAMES = (
     "t.csv:1: the first line holds only numbers and 'a' ('0.1, 0.2, 0.3, a'), as the lines below it do. "
     "A table begins with a line of column names: add one."
 )
+NO_NUMBER = (
+    "t.csv:3: column 'x_0' holds '-' where a number belongs. A missing value is an empty cell or one of "
+    "NaN, NA, N/A, null, None, ?."
+)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +65,7 @@ NO_NAMES = (
         (b"id,x_0\na,1\n\nb,2,3\n", "t.csv:4: 3 fields, the header has 2."),
         (b"id,x_0\na\n", "t.csv:2: 1 fields, the header has 2."),
         (b'id,x_0\n"a\na",1\nb,zwei\n', "t.csv:4: column 'x_0' holds 'zwei' where a number belongs."),
+        (b"id,x_0\na,1\nb,-\n", NO_NUMBER),
         (b"id,x_0\na,1\nb,1_0\n", "t.csv:3: column 'x_0' holds '1_0' where a number belongs."),
         (b"id,x_0\na,1\nb,-inf\n", "t.csv:3: column 'x_0' holds '-inf', which is infinite or beyond"),
         (b"id,x_0\na,1\nb,1e39\n", "t.csv:3: column 'x_0' holds '1e39', which is infinite or beyond"),

@@ -179,6 +179,16 @@ def test_missing_values_have_many_spellings(tmp_path: Path) -> None:
     np.testing.assert_array_equal(cases.values[:, 0], [[NAN, NAN, NAN, i] for i in (1, 2, 3)])
 
 
+@pytest.mark.parametrize("word", ["NULL", "Null", "None", "none", "NONE", "N/A", "n/a", "NAN", "na", " None"])
+def test_words_for_missing_are_missing_among_numbers_and_words_among_labels(
+    tmp_path: Path, word: str
+) -> None:
+    rows = f"id,x_0,x_1,kind\na,{word},1,{word}\nb,{word},3,u\n"
+    cases = read(table(tmp_path, rows), label="kind")
+    np.testing.assert_array_equal(cases.values[:, 0], [[NAN, 1], [NAN, 3]])
+    assert cases.labels == (word, "u")
+
+
 def test_timepoints_that_no_case_has_are_left_out(tmp_path: Path) -> None:
     assert read(table(tmp_path, "id,x_0,x_1,x_2\na,1,,\nb,2,3,\n")).values.shape == (2, 1, 2)
     assert read(table(tmp_path, "id,x_0,x_1\na,,\nb,,\n")).values.shape == (2, 1, 1)

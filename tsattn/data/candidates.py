@@ -150,6 +150,8 @@ def _stands_in_blocks(cells: list[str]) -> bool:
 def _few(cells: list[str], most: int, least: int = 1) -> bool:
     """Whether a column has few distinct values, all of them words or all of them whole numbers."""
     distinct = {cell for cell in cells if not is_missing(cell)}
+    if distinct and not any(map(WHOLE.fullmatch, distinct)):
+        distinct |= {cell for cell in cells if cell.lower() == "none"}  # beside words it is one of them
     return least <= len(distinct) <= min(max(most, 2), _MOST_CLASSES) and _words_or_whole(distinct)
 
 

@@ -11,16 +11,29 @@ import csv
 import io
 import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tsattn.errors import InputError
 
-MISSING = ("", "NaN", "nan", "NA", "null", "?")
-"""Spellings of a missing value."""
-NULLS = (*(blank + word for word in MISSING for blank in ("", " ")), "  ", "\t")
+MISSING = ("", "NaN", "NA", "N/A", "null", "None", "?")
+"""Spellings of a missing value, their letters large or small."""
+
+
+def _cases(word: str) -> Iterator[str]:
+    """The word with every choice of capitals."""
+    return map("".join, itertools.product(*({letter.lower(), letter.upper()} for letter in word)))
+
+
+NULLS = (
+    *sorted(blank + word for any_case in MISSING for word in _cases(any_case) for blank in ("", " ")),
+    "  ",
+    "\t",
+)
 """The same as pyarrow has to be told them: it does not look past the blank that follows a comma."""
+_NULLS = frozenset(NULLS)
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 """Endings of compressed files, as pyarrow calls the compression."""
@@ -120,7 +133,7 @@ def is_number(cell: str, decimal: str = ".") -> bool:
 
 def is_missing(cell: str) -> bool:
     """True for an empty cell and the other spellings in MISSING."""
-    return cell in NULLS
+    return cell in _NULLS
 
 
 def sniff(path: Path, start: str, whole: bool) -> CsvFile:
