@@ -283,6 +283,8 @@ def test_what_says_the_labels_of_files_is_not_used_for_one_table(
     load(tmp_path / "one.csv", label_pattern="(.)")
     said = "one.csv is one file, so --label-pattern (.) is not used: that is for a folder of files."
     assert said in caplog.text
+    done = CliRunner().invoke(app, ["data", "inspect", str(tmp_path / "one.csv"), "--label-pattern", "(.)"])
+    assert said in done.stderr
 
 
 def test_inspect_info_and_convert_take_the_labels_of_files(tmp_path: Path) -> None:

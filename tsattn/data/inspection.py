@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tsattn.data.columnless import say_unused_of_files
 from tsattn.data.columns import TableOptions
 from tsattn.data.describe import Facts, Sampling, describe, shared_cases
 from tsattn.data.formats import is_read, is_series
@@ -56,6 +57,7 @@ def inspect(source: str, options: TableOptions, registry: Path | None = None) ->
     path = Path(source).expanduser()
     if not (is_file(source, registry) and is_read(path)) or is_series(path):
         return _inspect_whole(source, options, registry)
+    say_unused_of_files(options, path)
     part = part_of_file(path)
     head = open_head(path)
     found = readings(head, options)
