@@ -27,7 +27,6 @@ from tsattn.data.write_tables import write_long_csv, write_wide_csv
 from tsattn.errors import InputError
 
 NOTHING = TableOptions()
-SPLITS = ("train", "test")
 
 
 def write(path: Path, header: str, rows: Iterable[Iterable[Any]]) -> Path:
@@ -306,10 +305,12 @@ def test_groups_in_train_and_test_are_told(tmp_path: Path, form: str) -> None:
             write(tmp_path / f"m_{split}.csv", "a_0,a_1,a_2,a_3,a_4,a_5,who,label", rows(groups))
         source = ["m_train.csv", "--group", "who"]
     else:
-        values = {f"X_{split}": np.random.default_rng(i).random((4, 1, 5)) for i, split in enumerate(SPLITS)}
-        labels = {f"y_{split}": np.array(list("abab")) for split in SPLITS}
-        groups = {"groups_train": np.array(list("sttu")), "groups_test": np.array(list("tuvv"))}
-        np.savez(tmp_path / "m.npz", **values, **labels, **groups)
+        words, value = np.array(list("abab")), np.random.default_rng(0)
+        np.savez(
+            tmp_path / "m.npz",
+            X_train=value.random((4, 1, 5)), y_train=words, groups_train=np.array(list("sttu")),
+            X_test=value.random((4, 1, 5)), y_test=words, groups_test=np.array(list("tuvv")),
+        )  # fmt: skip
         source = ["m.npz"]
     done = inspect(*source, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
