@@ -253,6 +253,25 @@ def test_ways_are_listed_with_their_commands(tmp_path: Path) -> None:
     assert "understood in 2 ways" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("header", "rows", "said"),
+    [
+        ("id,time,who,x,label",
+         [(f"c{i}", t, i // 2, t / 3 + i, "ab"[i % 2]) for i in range(6) for t in range(4)],
+         "column 'who' never changes within a case; it is used as a channel."),
+        ("who,t0,t1,t2,label", [(i // 2, i / 3, i / 7, i / 5, "ab"[i % 2]) for i in range(6)],
+         "not called like the other timepoints (t0, t1, t2)"),
+        ("id,x_0,x_1,label", [(i % 3, i / 3, i / 7, "ab"[i % 2]) for i in range(6)],
+         "'0' in column 'id' is the id of more than one row"),
+    ],
+)  # fmt: skip
+def test_what_looks_odd_is_shown(tmp_path: Path, header: str, rows: list[Any], said: str) -> None:
+    write(tmp_path / "t.csv", header, rows)
+    done = inspect("t.csv", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.count(said) == 1
+
+
 def test_cases_in_train_and_test_are_found(tmp_path: Path) -> None:
     folder = embedded_folder("GunPoint")
     assert folder is not None

@@ -204,6 +204,39 @@ def test_text_columns_and_unnamed_ones_are_left_out_and_said(
     assert "not of the form CHANNEL_TIMEPOINT and therefore not used: age" in caplog.text
 
 
+def test_a_number_that_says_something_of_the_case_is_remarked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [f"c{case},{time},{case // 2},7,{case * time}.5,a" for case in range(20) for time in range(3)]
+    path = table(tmp_path, "\n".join(["id,time,subject,gain,x,label", *rows]) + "\n")
+    assert read(path).channels == ("subject", "gain", "x")
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        f"{path}: column 'subject' never changes within a case; it is used as a channel. If it says which "
+        "cases belong together, type --group subject; if it is their class, --label subject."
+    )
+    caplog.clear()
+    assert read(path, group="subject").channels == ("gain", "x")
+    read_table(path, NONE, ("subject", "gain", "x"))
+    assert caplog.text == ""
+
+
+def test_a_timepoint_that_is_not_called_like_the_others_is_remarked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = table(tmp_path, "subject,t0,t1,t2,label\n1,0.5,0.6,0.7,a\n1,0.8,0.9,0.1,b\n")
+    assert read(path).values.shape == (2, 1, 4)
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        f"{path}: not called like the other timepoints (t0, t1, t2) and used as one all the same: subject. "
+        "If a column is none, say what it is: --id, --label or --group COLUMN."
+    )
+    caplog.clear()
+    assert read(path, group="subject").values.shape == (2, 1, 3)
+    assert read(table(tmp_path, "a,b,c1,label\n1,2,3,u\n4,5,6,v\n")).values.shape == (2, 1, 3)
+    assert caplog.text == ""
+
+
 def test_classes_are_sorted_as_numbers_if_all_are() -> None:
     assert sorted_classes(["10", "9", "-1", "9"]) == ("-1", "9", "10")
     assert sorted_classes(["10", "9", "a"]) == ("10", "9", "a")

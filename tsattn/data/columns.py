@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 from tsattn.data.csvtext import listed
+from tsattn.data.oddnames import say_odd_names
 from tsattn.data.rolenames import ID_NAMES, LABEL_NAMES, TIME_NAMES
 from tsattn.data.rows import TableHead
 from tsattn.data.timepoints import in_order_of_time
@@ -222,6 +223,8 @@ def _wide_groups(
             _say_text_columns(head, spare)
             if known and absent is not None:
                 say_absent(head, absent, values)
+            elif wanted is None:
+                say_odd_names(head, values)
             return {ONE_CHANNEL: _at_least_one(head, values)}
         used = {column for columns in numbered.values() for _, column in columns}
         ignored = [column for column in values if column not in used]

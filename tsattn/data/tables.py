@@ -22,7 +22,7 @@ from tsattn.data.longcases import Group, groups_of_long_rows
 from tsattn.data.rows import Rows, TableHead, read_rows
 from tsattn.data.rowwords import RowWords
 from tsattn.data.spool import LongSpool, Spool, padded
-from tsattn.data.suspects import look_at_ids
+from tsattn.data.suspects import look_at_channels, look_at_ids
 from tsattn.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -63,11 +63,16 @@ def read_table(
     """
     head, roles = _begin(path, options, channels)
     if options.label_of == "timepoint" and roles.layout != "wide" and roles.label is not None:
-        return _whole_changing(head, roles), roles
+        cases = _whole_changing(head, roles)
+        if channels is None:
+            look_at_channels(head, cases)
+        return cases, roles
     read = _whole_wide if roles.layout == "wide" else _whole_long
     cases = read(head, roles)
     if roles.layout == "wide":
         look_at_ids(head, roles, options, cases.ids)
+    elif channels is None:
+        look_at_channels(head, cases)
     if cases.labels is not None and "" in cases.labels:
         case = cases.labels.index("")
         where = head.place(case) if roles.layout == "wide" else str(path)
