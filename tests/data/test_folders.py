@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tsattn.cli.app import app
+from tsattn.data import inspection
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.sources import LoadedSplit, Split, load_split
@@ -283,8 +284,9 @@ def test_what_says_the_labels_of_files_is_not_used_for_one_table(
     load(tmp_path / "one.csv", label_pattern="(.)")
     said = "one.csv is one file, so --label-pattern (.) is not used: that is for a folder of files."
     assert said in caplog.text
-    done = CliRunner().invoke(app, ["data", "inspect", str(tmp_path / "one.csv"), "--label-pattern", "(.)"])
-    assert said in done.stderr
+    caplog.clear()
+    inspection.inspect(str(tmp_path / "one.csv"), TableOptions(label_pattern="(.)"))
+    assert [said in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_inspect_info_and_convert_take_the_labels_of_files(tmp_path: Path) -> None:
