@@ -1,12 +1,14 @@
 """What attention costs: time and memory of every spec over the number of timepoints N, beside torch's SDPA.
 
-    python benchmarks/attention.py [--most 16384] [--out runs/attention]
+    OMP_WAIT_POLICY=active python benchmarks/attention.py [--most 16384] [--out runs/attention]
     python benchmarks/attention.py --device cuda --most 65536          bfloat16, and shares of the ceilings
 
 All specs get the same tensors q, k, v of (batch, 8 heads, N, head width) and take turns, so that a busy
-machine slows all alike; times are medians of the turns. Forward is without gradients; training is forward
-and backward. Memory is what one forward and backward adds at its peak: of the resident set on a CPU (Linux),
-of torch's allocator on a GPU. The exponent is the slope of log time over log N from N = 1024 on.
+machine slows all alike; times are medians of the turns, of which there is one from N = 8192 on. Forward is
+without gradients; training is forward and backward. Memory is what one forward and backward adds at its
+peak: of the resident set on a CPU (Linux), of torch's allocator on a GPU. The exponent is the slope of log
+time over log N from N = 1024 on. On a machine of one's own threads may spin while they wait, as
+OMP_WAIT_POLICY says; by itself tsattn lets them sleep, which costs each operation of two threads 70 µs more.
 
 Prints Markdown tables, whether the project's own bars are met (on a CPU), and writes a plot of forward and
 training times, OUT.svg, and the figures, OUT.json. Leaves with 1 if a bar is missed.
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sys
 from dataclasses import asdict, dataclass
@@ -96,7 +99,7 @@ def show(cells: list[Cell], bench: Bench) -> None:
         print(f"\n{figure if figure != 'megabytes' else 'memory of training'}, {unit}\n")
         print(f"| spec | {heads} | exponent |\n|---|{'---:|' * (len(lengths) + 1)}")
         for name, own in by_spec.items():
-            row = " | ".join(f"{factor * getattr(cell, figure):,.3g}" for cell in own)
+            row = " | ".join(short(factor * getattr(cell, figure)) for cell in own)
             print(f"| {name} | {row} | {exponent(own, figure):.2f} |")
     arithmetic, memory = bench.ceilings()
     ceilings = f"{arithmetic / 1e12:.3g} Tflop/s and {memory / 1e9:.3g} GB/s"
@@ -109,6 +112,11 @@ def show(cells: list[Cell], bench: Bench) -> None:
             f"| {name} | {100 * last.flops / last.forward / arithmetic:.1f} % "
             f"| {100 * moved / last.forward / memory:.1f} % |"
         )
+
+
+def short(number: float) -> str:
+    """Three digits that count, without an exponent."""
+    return f"{float(f'{number:.3g}'):,.10g}"
 
 
 def plot(cells: list[Cell], path: Path, title: str) -> None:
@@ -146,8 +154,8 @@ def main() -> None:
     )
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=1, help="cases in a batch")
-    parser.add_argument("--width", type=int, default=64, help="of a head")
+    parser.add_argument("--batch", type=int, default=4, help="cases in a batch")
+    parser.add_argument("--width", type=int, default=16, help="of a head")
     parser.add_argument("--most", type=int, default=16384, help="the largest N")
     parser.add_argument(
         "--patience", type=float, default=1.0, help="seconds a spec and N, at least three turns"
@@ -168,7 +176,8 @@ def main() -> None:
         cells += bench.measure(n, names, options.patience)
         n *= 2
     name = torch.cuda.get_device_name() if options.device == "cuda" else f"{platform.machine()} CPU"
-    threads = "" if options.device == "cuda" else f", {options.threads} threads"
+    wait = os.environ["OMP_WAIT_POLICY"]
+    threads = "" if options.device == "cuda" else f", {options.threads} threads ({wait} while they wait)"
     title = (
         f"{name}{threads}, {str(bench.dtype).removeprefix('torch.')}, batch {options.batch}, "
         f"{HEADS} heads of width {options.width}, torch {torch.__version__}"

@@ -16,10 +16,13 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from tsattn.models.attention import Heads, Mechanism, build
+from tsattn.models.memory import keep_freed_memory
 
 HEADS = 8
 SDPA = "torch SDPA"
 MOST_TURNS = 200
+FEW_FROM = 8192
+"""From here a step takes seconds on a CPU, beside which the first is like any other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +45,13 @@ class Bench:
 
     def __init__(self, device: torch.device, batch: int, dim: int) -> None:
         self.device, self.batch, self.dim = device, batch, dim
+        keep_freed_memory()  # as training does
         self.dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
 
     def measure(self, n: int, names: list[str], patience: float) -> list[Cell]:
-        """All specs at one N, in turns for about `patience` seconds a spec, at least thrice."""
+        """All specs at one N, in turns for about `patience` seconds a spec, and at least three turns; from
+        FEW_FROM on one.
+        """
         torch.manual_seed(0)
         q, k, v = (self._tensor(n).requires_grad_() for _ in range(3))
         gradient = self._tensor(n)
@@ -54,11 +60,15 @@ class Bench:
             mechanism = build(name, Heads(HEADS, self.dim)).to(self.device, self.dtype)
             runs[name] = _bound(mechanism, q, k, v)
         steps = {name: _training_step(run, gradient, (q, k, v)) for name, run in runs.items()}
-        memory = {name: self._megabytes(step) for name, step in steps.items()}  # warms up, too
+        if n < FEW_FROM:
+            for step in steps.values():  # warms up
+                step()
+        memory = {name: self._megabytes(step) for name, step in steps.items()}
         flops = {name: _flops(run) for name, run in runs.items()}
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
         start = time.perf_counter()
-        while len(times[SDPA]) < 3 or time.perf_counter() - start < patience * len(runs):
+        least = 3 if n < FEW_FROM else 1
+        while len(times[SDPA]) < least or time.perf_counter() - start < patience * len(runs):
             for name, run in runs.items():
                 with torch.inference_mode():
                     forward = self._seconds(run)
@@ -104,7 +114,6 @@ class Bench:
             torch.cuda.synchronize()
 
     def _megabytes(self, step: Callable[[], None]) -> float:
-        step()
         if self.device.type == "cuda":
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()

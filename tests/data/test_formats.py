@@ -382,9 +382,7 @@ def test_labels_of_npz_are_whole_or_refused(tmp_path: Path) -> None:
     np.savez(path, X=values, y=np.array([0.1, 2], np.float32))
     assert load_file(path, TableOptions()).collection.labels == ("0.1", "2")
     np.savez(path, X=values, y=np.array([1, np.nan]))
-    with pytest.raises(
-        InputError, match=r"t\.npz: y\[1\] is NaN\. Give every case its own"
-    ):
+    with pytest.raises(InputError, match=r"t\.npz: y\[1\] is NaN\. Give every case its own"):
         load_file(path, TableOptions())
     np.savez(path, X=values, y=np.array([b"a", b"b\xff"]))
     with pytest.raises(InputError, match=r"t\.npz: y holds b'b\\xff', which is not UTF-8 text\."):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tsattn.models.attention import Heads, Mechanism, build, parse, parts
 from tsattn.models.attention.batch_normalised import _normalise_queries, _share
-from tsattn.models.attention.wrappers import Convolved
+from tsattn.models.attention.wrappers import Convolved, _OverTime
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -119,10 +119,9 @@ def sh(inner: Rule, mechanism: Mechanism, head: int) -> Rule:
 def conv(inner: Rule, mechanism: Mechanism, head: int) -> Rule:
     (module,) = [part for part in mechanism.modules() if isinstance(part, Convolved)]
 
-    def over_time(layer: torch.nn.Conv1d, x: Array, seen: Mask) -> Array:
-        assert layer.bias is not None
-        weight = layer.weight.double().numpy(force=True)[head * DIM : (head + 1) * DIM, 0]  # (D, kernel)
-        bias = layer.bias.double().numpy(force=True)[head * DIM : (head + 1) * DIM]
+    def over_time(layer: _OverTime, x: Array, seen: Mask) -> Array:
+        weight = layer.taps.double().numpy(force=True)[:, head, 0].T  # (D, kernel)
+        bias = layer.bias.double().numpy(force=True)[head, 0]
         out = np.tile(bias, (len(x), 1))
         for t in range(len(x)):
             for tap in range(weight.shape[1]):

@@ -27,6 +27,7 @@ from tsattn.errors import InputError
 from tsattn.models.attention.foreign import recorded, resolve
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.devices import resolve_device
+from tsattn.models.memory import keep_freed_memory
 from tsattn.runs import check_free, write_run
 from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_of, with_file
 from tsattn.training.loop import Epoch, Fit, fit
@@ -147,6 +148,7 @@ def prepare(
 def train(prepared: Prepared, watch: Callable[[Epoch], None]) -> Trained:
     """Trains and writes the run folder; `watch` hears of every epoch."""
     config, device = prepared.config, torch.device(prepared.config.device)
+    keep_freed_memory()
     _take_statistics(prepared.model, prepared.train)
     model = prepared.model.to(device)
     classes = prepared.train.classes
