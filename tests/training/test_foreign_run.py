@@ -237,7 +237,7 @@ def test_check_shows_a_table_and_what_an_export_failed_on(tsattn: Command, tmp_p
     (tmp_path / "looks.py").write_text(looks, "utf-8")
     done = tsattn("attention", "check", "looks.py:cold+bn")
     assert done.code == 3
-    assert "attention 'cold+bn' breaks 1 of 10 laws: 'torch as ONNX Runtime'." in done.err
+    assert "attention 'cold+bn' breaks 1 of 11 laws: 'torch as ONNX Runtime'." in done.err
     assert "amount of padding" in done.out
     assert "broken" in done.out
     assert "cold+bn, torch as ONNX Runtime: looks.py:14: GuardOnDataDependentSymNode: " in done.out
@@ -267,7 +267,7 @@ def test_what_fails_the_same_way_is_said_once(tsattn: Command, tmp_path: Path) -
     assert done.code == 3
     assert done.out.count("ZeroDivisionError") == 1
     assert (
-        "cold+bn, content of padding and gaps and 9 more: cold.py:14: ZeroDivisionError: division by zero"
+        "cold+bn, content of padding and gaps and 10 more: cold.py:14: ZeroDivisionError: division by zero"
         in done.out
     )
 
