@@ -39,7 +39,7 @@ def faults(word: str) -> int:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told")
 def test_pages_are_not_asked_for_again() -> None:
-    """96 MB are about 23,000 pages of 4 KiB or 46 of 2 MiB a step; a heap that settles late asks for one more."""
+    """96 MB are 23,000 pages of 4 KiB or 46 of 2 MiB a step; a heap that settles late asks for some more."""
     given_back = faults("give back")
     assert given_back > 200
     assert faults("keep") < given_back / 2
