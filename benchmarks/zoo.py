@@ -133,8 +133,8 @@ def table(out: Path) -> None:
         for name in attentions:
             if own := rows.get((data, name)):
                 accuracy = [cell["accuracy"] for cell in own]
-                spread = statistics.stdev(accuracy) if len(own) > 1 else float("nan")
-                cells = f"{statistics.mean(accuracy):.2f} ± {spread:.2f} | {' | '.join(figures(own))}"
+                spread = f" ± {statistics.stdev(accuracy):.2f}" if len(own) > 1 else ""
+                cells = f"{statistics.mean(accuracy):.2f}{spread} | {' | '.join(figures(own))}"
                 print(f"| {data} | {name} | {len(own)} | {cells} |")
     whole = [data for data in sets if all((data, name) in rows for name in attentions)]
     for name in attentions:

@@ -180,7 +180,7 @@ def _marks(collection: Collection, lengths: NDArray[np.int64]) -> list[tuple[int
     cases = np.arange(len(collection))
     points = (np.zeros_like(lengths), lengths // 2, np.maximum(lengths - 1, 0))
     shown = _plain(np.stack([collection.values[cases, :, point] for point in points], axis=1))
-    whole = shown.reshape(len(shown), -1).view(np.dtype((np.void, shown[0].nbytes)))  # (cases, 1), its bytes
+    whole = shown.reshape(len(shown), -1).view(np.dtype(f"V{shown[0].nbytes}"))  # (cases, 1), its bytes
     return list(zip(lengths.tolist(), whole.ravel().tolist(), strict=True))
 
 
