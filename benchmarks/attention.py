@@ -8,7 +8,7 @@ machine slows all alike; times are medians of the turns, of which there is one f
 without gradients; training is forward and backward. Memory is what one forward and backward adds at its
 peak: of the resident set on a CPU (Linux), of torch's allocator on a GPU. The exponent is the slope of log
 time over log N from N = 1024 on. On a machine of one's own threads may spin while they wait, as
-OMP_WAIT_POLICY says; by itself tsattn lets them sleep, which costs each operation of two threads 70 µs more.
+OMP_WAIT_POLICY says; by itself tsattn lets them sleep, which costs each operation of two threads more.
 
 Prints Markdown tables, whether the project's own bars are met (on a CPU), and writes a plot of forward and
 training times, OUT.svg, and the figures, OUT.json. Leaves with 1 if a bar is missed.

@@ -14,7 +14,7 @@ def keep_freed_memory() -> None:
     """Tells glibc not to hand freed memory back to the system; does nothing where there is another libc.
 
     A step frees tensors and asks for tensors of the same sizes again. Handed back, their pages come again one
-    by one, each zeroed, which cost a training step of 16 series of 315 timepoints a seventh of its time.
+    by one, each zeroed.
     The peak of memory stays as it is; what is below it is not given back before the process ends.
     """
     if sys.platform != "linux":

@@ -62,8 +62,7 @@ class Twice(Mechanism):
 class _OverTime(nn.Module):
     """A depthwise convolution over time, at first the identity, as a sum of shifted series.
 
-    torch's own Conv1d takes time and memory that grow with N² (torch 2.13 on a CPU: 2.5 s and 6 GB for 4
-    series of 128 features and 4,096 timepoints).
+    torch's own Conv1d takes time and memory that grow with N² here (torch 2.13 on a CPU).
     """
 
     def __init__(self, heads: Heads, kernel: int) -> None:
