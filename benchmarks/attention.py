@@ -4,11 +4,12 @@
     python benchmarks/attention.py --device cuda --most 65536          bfloat16, and shares of the ceilings
 
 All specs get the same tensors q, k, v of (batch, 8 heads, N, head width) and take turns, so that a busy
-machine slows all alike; times are medians of the turns, of which there is one from N = 8192 on. Forward is
-without gradients; training is forward and backward. Memory is what one forward and backward adds at its
-peak: of the resident set on a CPU (Linux), of torch's allocator on a GPU. The exponent is the slope of log
-time over log N from N = 1024 on. On a machine of one's own threads may spin while they wait, as
-OMP_WAIT_POLICY says; by itself tsattn lets them sleep, which costs each operation of two threads more.
+machine slows all alike. In a turn a spec is called again and again, as a model calls it; times are medians
+of all calls. From N = 8192 on there is one turn, of one call where that takes seconds. Forward is without
+gradients; training is forward and backward. Memory is what one forward and backward adds at its peak: of
+the resident set on a CPU (Linux), of torch's allocator on a GPU. The exponent is the slope of log time over
+log N from N = 1024 on. On a machine of one's own threads may spin while they wait, as OMP_WAIT_POLICY says;
+by itself tsattn lets them sleep, which costs each operation of two threads more.
 
 Prints Markdown tables, whether the project's own bars are met (on a CPU), and writes a plot of forward and
 training times, OUT.svg, and the figures, OUT.json. Leaves with 1 if a bar is missed.

@@ -20,9 +20,12 @@ from tsattn.models.memory import keep_freed_memory
 
 HEADS = 8
 SDPA = "torch SDPA"
-MOST_TURNS = 200
+MOST_TURNS, MOST_CALLS = 200, 20
+TURN = 0.1
+"""Seconds of a turn, in which a spec is called again and again as a model calls it: warm."""
 FEW_FROM = 8192
-"""From here a step takes seconds on a CPU, beside which the first is like any other."""
+"""From here a step of the slow specs takes seconds on a CPU: all get one turn, of TURN_OF_FEW seconds."""
+TURN_OF_FEW = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,24 +66,26 @@ class Bench:
         if n < FEW_FROM:
             for step in steps.values():  # warms up
                 step()
-        memory = {name: self._megabytes(step) for name, step in steps.items()}
         flops = {name: _flops(run) for name, run in runs.items()}
-        times: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
-        start = time.perf_counter()
-        least = 3 if n < FEW_FROM else 1
-        while len(times[SDPA]) < least or time.perf_counter() - start < patience * len(runs):
+        forward: dict[str, list[float]] = {name: [] for name in runs}
+        training: dict[str, list[float]] = {name: [] for name in runs}
+        start, turns = time.perf_counter(), 0
+        few = n >= FEW_FROM
+        while turns < (1 if few else 3) or (
+            not few and turns < MOST_TURNS and time.perf_counter() - start < patience * len(runs)
+        ):
+            turns += 1
             for name, run in runs.items():
                 with torch.inference_mode():
-                    forward = self._seconds(run)
-                times[name].append((forward, self._seconds(steps[name])))
-            if len(times[SDPA]) == MOST_TURNS:
-                break
+                    forward[name] += self._turn(run, TURN_OF_FEW if few else TURN)
+                training[name] += self._turn(steps[name], TURN_OF_FEW if few else TURN)
+        memory = {name: self._megabytes(step) for name, step in steps.items()}
         return [
             Cell(
                 spec=name,
                 n=n,
-                forward=statistics.median(forward for forward, _ in times[name]),
-                training=statistics.median(training for _, training in times[name]),
+                forward=statistics.median(forward[name]),
+                training=statistics.median(training[name]),
                 megabytes=memory[name],
                 flops=flops[name],
             )
@@ -101,6 +106,13 @@ class Bench:
 
     def _tensor(self, n: int) -> Tensor:
         return torch.randn(self.batch, HEADS, n, self.dim, device=self.device).to(self.dtype)
+
+    def _turn(self, run: Callable[[], object], seconds: float) -> list[float]:
+        """Seconds of each of several calls, one after the other for about `seconds`."""
+        times = [self._seconds(run)]
+        while sum(times) < seconds and len(times) < MOST_CALLS:
+            times.append(self._seconds(run))
+        return times
 
     def _seconds(self, run: Callable[[], object]) -> float:
         self._wait()

@@ -53,12 +53,32 @@ class BatchNormalised(Mechanism):
 
 def _normalise_queries(q: Tensor, k: Tensor, share: Tensor | float, beta: Tensor | float) -> Tensor:
     """(q − β·μ) ⊙ s⁻², which is all that softmax needs (B, H, L, D)."""
-    if torch.is_grad_enabled() and not torch.compiler.is_exporting():
+    if torch.compiler.is_exporting():
+        mean, variance = _moments(k, share)
+        scale = (variance + VARIANCE_FLOOR).reciprocal()
+        return _affine(q, scale, -beta * mean * scale)
+    if torch.is_grad_enabled():
         normalised: Tensor = _NormaliseQueries.apply(q, k, share, beta)  # type: ignore[no-untyped-call]
         return normalised
-    mean, variance = _moments(k, share)
-    scale = (variance + VARIANCE_FLOOR).reciprocal()
-    return _affine(q, scale, -beta * mean * scale)
+    return _in_few_places(q, k, share, beta)[0]
+
+
+def _in_few_places(
+    q: Tensor, k: Tensor, share: Tensor | float, beta: Tensor | float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalised queries, μ and −s⁻², without gradients: one tensor as large as k serves every step.
+
+    Passes over memory are all that this costs, new memory is what makes them slow, and beside a short
+    series each operation more is felt: s⁻² is negative because that takes one less.
+    """
+    wide = at_least_float32(k)
+    mean = _mean(wide, share)
+    place = wide - mean
+    minus_scale = torch.rsub(_mean(place.square_(), share), -VARIANCE_FLOOR).reciprocal_()
+    shift = _times(mean * minus_scale, beta)
+    if place.dtype == q.dtype and place.shape == q.shape:
+        return torch.addcmul(shift, q, minus_scale, value=-1, out=place), mean, minus_scale
+    return torch.addcmul(shift.to(q.dtype), q, minus_scale.to(q.dtype), value=-1), mean, minus_scale
 
 
 class _NormaliseQueries(torch.autograd.Function):
@@ -70,28 +90,39 @@ class _NormaliseQueries(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, share: Tensor | float, beta: Tensor | float) -> Tensor:
-        mean, variance = _moments(k, share)
-        scale = (variance + VARIANCE_FLOOR).reciprocal()
-        ctx.save_for_backward(q, k, mean, scale)
+        normalised, mean, minus_scale = _in_few_places(q, k, share, beta)
+        ctx.save_for_backward(q, k, mean, minus_scale)
         ctx.share, ctx.beta = share, beta
-        return _affine(q, scale, -beta * mean * scale)
+        return normalised
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, Tensor | None]:
-        q, k, mean, scale = ctx.saved_tensors
+        q, k, mean, minus_scale = ctx.saved_tensors
         beta, share, wide = ctx.beta, ctx.share, at_least_float32(grad)
+        place = wide * q
         summed = wide.sum(2, keepdim=True)  # (B, H, 1, D), as all the rest of one letter a head
-        to_scale = (wide * q).sum(2, keepdim=True) - beta * mean * summed
-        to_variance = -2 * scale.square() * to_scale
-        to_mean = -beta * scale * summed
-        if isinstance(share, float):
-            to_variance, to_mean = share * to_variance, share * to_mean
-        to_k = torch.addcmul(to_mean - to_variance * mean, at_least_float32(k), to_variance)
+        shifted = _times(summed, beta)
+        to_scale = torch.addcmul(place.sum(2, keepdim=True), mean, shifted, value=-1)
+        weight = minus_scale * share if isinstance(share, float) else minus_scale
+        slope = minus_scale * weight * to_scale
+        to_k = torch.addcmul(
+            torch.addcmul(weight * shifted, slope, mean, value=2),
+            at_least_float32(k),
+            slope,
+            value=-2,
+            out=place if place.shape == k.shape else torch.empty_like(k, dtype=wide.dtype),
+        )
         if isinstance(share, Tensor):
-            to_k = to_k * share
-        to_beta = (-mean * scale * summed).sum((0, 3)).unsqueeze(2) if isinstance(beta, Tensor) else None
-        return (wide * scale).to(q.dtype), to_k.to(k.dtype), None, to_beta
+            to_k *= share
+        to_beta = None
+        if isinstance(beta, Tensor):
+            to_beta = (mean * minus_scale * summed).sum((0, 3)).unsqueeze(2)
+        return (wide * -minus_scale).to(q.dtype), to_k.to(k.dtype), None, to_beta
+
+
+def _times(x: Tensor, beta: Tensor | float) -> Tensor:
+    return x if isinstance(beta, float) and beta == 1 else x * beta
 
 
 def _share(k: Tensor, observed: Tensor | None) -> Tensor | float:
@@ -104,13 +135,17 @@ def _share(k: Tensor, observed: Tensor | None) -> Tensor | float:
 
 def _moments(k: Tensor, share: Tensor | float) -> tuple[Tensor, Tensor]:
     """Mean and biased variance of the observed keys over time, both (B, H, 1, D) float32."""
-    k = at_least_float32(k)
-    if isinstance(share, Tensor):
-        mean = (k * share).sum(2, keepdim=True)
-        return mean, ((k - mean).square() * share).sum(2, keepdim=True)
     # torch.var_mean takes several times as long over a dimension that is not the last.
-    mean = k.mean(2, keepdim=True)
-    return mean, (k - mean).square().mean(2, keepdim=True)
+    k = at_least_float32(k)
+    mean = _mean(k, share)
+    return mean, _mean((k - mean).square(), share)
+
+
+def _mean(x: Tensor, share: Tensor | float) -> Tensor:
+    """(B, H, 1, D) over the observed timepoints."""
+    if isinstance(share, Tensor):
+        return (x * share).sum(2, keepdim=True)
+    return x.mean(2, keepdim=True)
 
 
 def _affine(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
