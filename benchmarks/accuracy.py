@@ -22,7 +22,7 @@ from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
 from tsattn.evaluation.evaluate import evaluate
 from tsattn.runs import load_predictor, record_test
-from tsattn.training import workflow
+from tsattn.training import preparing, workflow
 
 
 def cell(source: str, attention: str, seed: int, out: Path, asked: dict[str, Any]) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def cell(source: str, attention: str, seed: int, out: Path, asked: dict[str, Any
     name = re.sub(r"[^\w.+-]", "-", f"{Path(source).name}-{attention}-{seed}")
     run = out / name
     if not run.is_dir():
-        prepared = workflow.prepare(
+        prepared = preparing.prepare(
             source,
             asked={**asked, "attention": attention, "seed": seed},
             preset="base",

@@ -45,7 +45,7 @@ def train_cell(source: str, attention: str, seed: int, steps: int, run: Path) ->
     from tsattn.data.sources import load_split
     from tsattn.evaluation.evaluate import evaluate
     from tsattn.runs import load_predictor, record_test
-    from tsattn.training import workflow
+    from tsattn.training import preparing, workflow
 
     cases = len(load_split(source, "train", TableOptions()).collection)
     epochs = -(-steps // -(-cases // BATCH))
@@ -56,7 +56,7 @@ def train_cell(source: str, attention: str, seed: int, steps: int, run: Path) ->
         "batch_size": BATCH,
         "validation": 0.0,
     }
-    prepared = workflow.prepare(
+    prepared = preparing.prepare(
         source, asked=asked, preset="base", device="cpu", threads=1, out=run, table=TableOptions()
     )
     before, start = largest_megabytes(), time.process_time()

@@ -26,6 +26,8 @@ class ModelConfig:
     channels, classes: from the data. attention, tokens: words of the two registries.
     width: of a token. heads, layers: of the stack. feed_forward: times the width.
     dropout: share in [0, 1) dropped from tokens, residuals and feed-forward, never from attention.
+    stochastic_depth: share in [0, 1) of cases for which the last block is left out in training, less for
+    the earlier ones.
     """
 
     channels: int
@@ -37,6 +39,7 @@ class ModelConfig:
     layers: int = 2
     feed_forward: int = 2
     dropout: float = 0.1
+    stochastic_depth: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,20 +47,31 @@ class TrainingConfig:
     """How a model is trained.
 
     epochs: passes over the training cases; batch_size: cases a step.
-    learning_rate: the highest, after a warm-up over the first `warm_up` share of all steps; it
-    then falls along a cosine to zero. weight_decay: AdamW's, on matrices only.
-    clip: greatest norm of a gradient. label_smoothing: in [0, 1).
+    optimiser: adamw or radam. learning_rate: the highest. schedule: what it does before and after, in words
+    of `tsattn.training.optimisation`; `warm_up` is the share of all steps over which it rises.
+    weight_decay: decoupled, on matrices only. clip: greatest norm of a gradient.
+    label_smoothing: in [0, 1). class_weight, sampling: 'none' or 'balanced', see the loop.
+    augment: words of `tsattn.training.augment`, '' for nothing.
+    averaging: of weights over steps, the share in [0, 1) that the average keeps a step; 0 for none.
+    pretrained: a run folder whose weights are started from where they fit, '' for none.
     validation: share of the training cases held out to choose the epoch, 0 for none.
     patience: epochs without improvement on the held-out cases after which training stops.
     """
 
     epochs: int
     batch_size: int
+    optimiser: str = "adamw"
     learning_rate: float = 1e-3
+    schedule: str = "cosine"
     warm_up: float = 0.1
     weight_decay: float = 0.05
     clip: float = 1.0
     label_smoothing: float = 0.1
+    class_weight: str = "none"
+    sampling: str = "none"
+    augment: str = ""
+    averaging: float = 0.0
+    pretrained: str = ""
     validation: float = 0.0
     patience: int = 20
     seed: int = 0
@@ -89,6 +103,9 @@ class RunConfig:
     source: the data as typed; registry: the user's file that names it, as typed, '' if none was.
     table: column roles where the source is a table.
     preparation: how recordings became cases, empty if they were.
+    held_out: the file whose cases choose the epoch, '' if they are of the source.
+    protocol: what was trained on and how the epoch is chosen, in words.
+    fingerprint: of the cases trained on.
     device: where it was trained; threads: CPU threads used. code: of attentions of others.
     format: of the file.
     """
@@ -102,6 +119,9 @@ class RunConfig:
     registry: str = ""
     table: dict[str, str] = field(default_factory=dict)
     preparation: dict[str, int] = field(default_factory=dict)
+    held_out: str = ""
+    protocol: str = ""
+    fingerprint: str = ""
     code: tuple[Code, ...] = ()
     format: int = 1
 

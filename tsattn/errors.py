@@ -22,3 +22,9 @@ class CheckFailed(TsattnError):
     """A check that was asked for did not hold: parity, a device, an accuracy gate (exit code 3)."""
 
     exit_code = 3
+
+
+class Interrupted(TsattnError):
+    """The user asked to stop, by Ctrl-C or a signal, and what was done so far is kept (exit code 130)."""
+
+    exit_code = 130

@@ -16,7 +16,7 @@ from tsattn.data.write_npz import write_npz
 from tsattn.data.write_tables import write_wide_csv
 from tsattn.data.write_ts import write_ts
 from tsattn.errors import InputError
-from tsattn.training import workflow
+from tsattn.training import preparing
 from tsattn.training.holdout import BY_SHARE, Holding, divide, groups_of, with_file
 
 LATEST = Holding(latest=True)
@@ -222,7 +222,7 @@ def test_a_share_and_a_file_cannot_both_be_had(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"^--val-fraction and --val-file both say what is held out: type one"
     ):
-        workflow.prepare(
+        preparing.prepare(
             "GunPoint",
             asked={"validation": 0.3},
             preset="base",

@@ -16,6 +16,9 @@ from tsattn.errors import InputError, TsattnError
 COMMANDS = {
     "demo": Entry("tsattn.cli.demo:demo", "Train, judge, export and predict on embedded data, in minutes."),
     "train": Entry("tsattn.cli.train:train", "Train a classifier and write a run folder."),
+    "reproduce": Entry(
+        "tsattn.cli.reproduce:reproduce", "Repeat a run from its folder and compare, to the byte."
+    ),
     "eval": Entry("tsattn.cli.eval:evaluate", "Judge a run or a model file on labelled data."),
     "export": Entry("tsattn.cli.export:app", "Turn a run into one self-contained model file, and prove it."),
     "predict": Entry("tsattn.cli.predict:predict", "Classify files with a model file or a run."),

@@ -41,14 +41,26 @@ def demo(
     from tsattn.cli.eval import evaluate
     from tsattn.cli.export import export_to_onnx
     from tsattn.cli.predict import predict
-    from tsattn.cli.train import train
+    from tsattn.cli.training_view import draw_training, prepare_visibly, run_visibly
+    from tsattn.data.columns import TableOptions
 
     folder = out or _fresh()
     run, table, answers = folder / "run", folder / "test.csv", folder / "answers.csv"
     model = run / "model.onnx"
 
     _show_command(f"tsattn train {DATA} --attention {SPEC} --out {run}")
-    train(DATA, attention=SPEC, out=run)
+    prepared = prepare_visibly(
+        DATA,
+        asked={"attention": SPEC, "seed": 0},
+        cutting={},
+        holding={},
+        preset="base",
+        device="auto",
+        threads=None,
+        out=run,
+        table=TableOptions(),
+    )
+    draw_training(run_visibly(prepared))
     _show_command(f"tsattn eval {run}")
     evaluate(str(run))
     _show_command(f"tsattn export onnx {run}")

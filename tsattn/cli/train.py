@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import typer
 
 from tsattn.cli.options import (
+    AllowCode,
     AsJson,
     Device,
     GroupColumn,
@@ -17,6 +18,20 @@ from tsattn.cli.options import (
     Layout,
     Registry,
     TimeColumn,
+)
+from tsattn.cli.recipe_options import (
+    Averaging,
+    ClassWeight,
+    Dropout,
+    LabelSmoothing,
+    Optimiser,
+    Patience,
+    Pretrained,
+    PrintConfig,
+    Resume,
+    Sampling,
+    Schedule,
+    StochasticDepth,
 )
 from tsattn.cli.train_options import (
     Attention,
@@ -39,14 +54,15 @@ from tsattn.cli.train_options import (
     Width,
     Window,
 )
+from tsattn.errors import InputError
 
 if TYPE_CHECKING:
-    from tsattn.training.loop import Epoch
-    from tsattn.training.workflow import Prepared, Trained
+    from tsattn.training.workflow import Trained
 
 
 def train(
-    source: Source,
+    context: typer.Context,
+    source: Source = None,
     attention: Attention = None,
     tokens: Tokens = None,
     width: Width = None,
@@ -56,6 +72,16 @@ def train(
     epochs: Epochs = None,
     batch_size: TrainingBatch = None,
     learning_rate: LearningRate = None,
+    optimiser: Optimiser = None,
+    schedule: Schedule = None,
+    dropout: Dropout = None,
+    stochastic_depth: StochasticDepth = None,
+    label_smoothing: LabelSmoothing = None,
+    class_weight: ClassWeight = None,
+    sampling: Sampling = None,
+    averaging: Averaging = None,
+    patience: Patience = None,
+    pretrained: Pretrained = None,
     validation: Validation = None,
     time_ordered: TimeOrdered = False,
     validation_file: ValidationFile = None,
@@ -74,17 +100,27 @@ def train(
     labels_file: LabelsFile = None,
     label_pattern: LabelPattern = None,
     registry: Registry = None,
+    resume: Resume = None,
+    allow_code: AllowCode = False,
+    print_config: PrintConfig = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a transformer with the chosen attention and write a run folder.
 
-    The test split is not looked at; `tsattn eval RUN` does that.
+    The test split is not looked at; `tsattn eval RUN` does that. Ctrl-C keeps what was done for --resume.
     """
     from tsattn.cli import console
+    from tsattn.cli.training_view import prepare_visibly, prepared_again, run_visibly
     from tsattn.data.columns import TableOptions
 
     console.hear_remarks()
-    trained = train_visibly(
+    if resume is not None:
+        _refuse_beside_resume(context)
+        _show(run_visibly(prepared_again(resume, resume, allow_code)), as_json)
+        return
+    if source is None:
+        raise InputError("What is to be trained on? `tsattn train SOURCE`, or `tsattn train --resume RUN`.")
+    prepared = prepare_visibly(
         source,
         asked={
             "attention": attention,
@@ -95,6 +131,16 @@ def train(
             "epochs": epochs,
             "batch_size": batch_size,
             "learning_rate": learning_rate,
+            "optimiser": optimiser,
+            "schedule": schedule,
+            "dropout": dropout,
+            "stochastic_depth": stochastic_depth,
+            "label_smoothing": label_smoothing,
+            "class_weight": class_weight,
+            "sampling": sampling,
+            "averaging": averaging,
+            "patience": patience,
+            "pretrained": None if pretrained is None else str(pretrained),
             "validation": validation,
             "seed": seed,
         },
@@ -115,94 +161,33 @@ def train(
         ),
         registry=registry,
     )
+    if print_config:
+        console.show_text(prepared.config.to_yaml().rstrip())
+    else:
+        _show(run_visibly(prepared), as_json)
+
+
+def _refuse_beside_resume(context: typer.Context) -> None:
+    """--resume takes everything from the folder; what is typed beside it would be ignored."""
+    allowed = ("resume", "allow_code", "as_json")
+    typed = [
+        name
+        for name in context.params
+        if name not in allowed and str(context.get_parameter_source(name)).endswith("COMMANDLINE")
+    ]
+    if typed:
+        words = {p.name: p.opts[0] for p in context.command.params}
+        raise InputError(
+            f"--resume takes everything from the run folder; leave {words[typed[0]]} away, or train anew "
+            "with another --out."
+        )
+
+
+def _show(trained: Trained, as_json: bool) -> None:
+    from tsattn.cli import console
+    from tsattn.cli.training_view import draw_training
+
     if as_json:
         console.show_json({"run": str(trained.out), **trained.metrics})
     else:
         draw_training(trained)
-
-
-def train_visibly(
-    source: str, *, cutting: dict[str, Any], holding: dict[str, Any], **choices: Any
-) -> Trained:
-    """Trains as `training.workflow` does and shows on stderr what is decided and how far it is."""
-    from tsattn.cli import console
-    from tsattn.cli.fetching import fetch_visibly
-
-    fetch_visibly(source, choices.get("registry"))
-    with console.working("loading"):
-        from tsattn.training import workflow
-        from tsattn.training.holdout import Holding
-
-        prepared = workflow.prepare(
-            source, cutting=workflow.Cutting(**cutting), holding=Holding(**holding), **choices
-        )
-    _say_what_follows(prepared)
-    with _watching(prepared) as watch:
-        return workflow.train(prepared, watch)
-
-
-def draw_training(trained: Trained) -> None:
-    """The final table of a training."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from tsattn.cli import console
-
-    metrics = trained.metrics
-    table = Table()
-    for heading in ("", "loss", "accuracy"):
-        table.add_column(heading, justify="left" if not heading else "right")
-    for part in ("train", "validation"):
-        if metrics[part] is not None:
-            table.add_row(part, f"{metrics[part]['loss']:.4f}", f"{100 * metrics[part]['accuracy']:.2f} %")
-    console.show(table)
-    console.show(
-        f"epoch {metrics['epoch']} of {metrics['epochs']}, {metrics['seconds']:.1f} s, "
-        f"{metrics['parameters']:,} parameters, written to {escape(str(trained.out))}"
-    )
-
-
-def _say_what_follows(prepared: Prepared) -> None:
-    from tsattn.cli import console
-
-    model, training = prepared.config.model, prepared.config.training
-    console.remark(
-        f"{prepared.config.source}: {len(prepared.train)} training cases, {model.channels} channels, "
-        f"{model.classes} classes"
-    )
-    console.remark(
-        f"{model.attention} attention, {model.tokens} tokens, {model.layers} layers, width {model.width}, "
-        f"{model.heads} heads, {prepared.parameters:,} parameters, on {prepared.config.device}"
-    )
-    console.remark(
-        f"{training.epochs} epochs, batches of {training.batch_size}; protocol {prepared.protocol}"
-    )
-
-
-@contextmanager
-def _watching(prepared: Prepared) -> Iterator[Callable[[Epoch], None]]:
-    """A progress bar with losses, accuracies and time left; nothing where stderr is no terminal."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    from tsattn.cli import console
-
-    bar = Progress(
-        TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
-        BarColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console.err,
-        disable=not console.err.is_terminal,
-    )
-    with bar:
-        task = bar.add_task("", total=prepared.config.training.epochs)
-        yield lambda epoch: bar.update(task, completed=epoch.epoch, description=_figures(epoch))
-
-
-def _figures(epoch: Epoch) -> str:
-    words = f"loss {epoch.train_loss:.3f}  accuracy {100 * epoch.train_accuracy:.1f} %"
-    if epoch.validation_loss is not None and epoch.validation_accuracy is not None:
-        words += f"  validation {epoch.validation_loss:.3f}  {100 * epoch.validation_accuracy:.1f} %"
-    return words

@@ -10,7 +10,7 @@ import typer
 _MODEL, _TRAINING, _CUTTING = "Model", "Training", "Recordings"
 
 Source = Annotated[
-    str,
+    str | None,
     typer.Argument(
         metavar="SOURCE",
         help="Data set; file (.ts, .csv, .parquet, .npz, …); folder or zip; or pattern 'FOLDER/*.csv'.",

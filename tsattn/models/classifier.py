@@ -26,8 +26,15 @@ class TransformerClassifier(nn.Module):
         self.position = SinusoidalPosition(config.width)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(
-            Block(config.width, config.heads, config.attention, config.feed_forward, config.dropout)
-            for _ in range(config.layers)
+            Block(
+                config.width,
+                config.heads,
+                config.attention,
+                config.feed_forward,
+                config.dropout,
+                config.stochastic_depth * (depth + 1) / config.layers,
+            )
+            for depth in range(config.layers)
         )
         self.norm = nn.LayerNorm(config.width)
         self.pooling = MaskedPooling()

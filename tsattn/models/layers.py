@@ -87,16 +87,39 @@ class FeedForward(nn.Sequential):
         )
 
 
-class Block(nn.Module):
-    """Pre-norm transformer block: attention, then feed-forward, each added to what came in."""
+class StochasticDepth(nn.Module):
+    """In training, zero for a `share` of the cases and more for the others, so that the mean stays.
 
-    def __init__(self, width: int, heads: int, spec: str, ratio: int, dropout: float) -> None:
+    share: in [0, 1). Source: Huang et al. 2016, as vision transformers use it.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, N, width) from the same: what a branch of a block adds."""
+        if not self.training or not self.share:
+            return x
+        kept = torch.rand(len(x), 1, 1, device=x.device) >= self.share
+        return x * (kept / (1 - self.share)).to(x.dtype)
+
+
+class Block(nn.Module):
+    """Pre-norm transformer block: attention, then feed-forward, each added to what came in.
+
+    left_out: the share of cases for which, in training, either of the two adds nothing.
+    """
+
+    def __init__(
+        self, width: int, heads: int, spec: str, ratio: int, dropout: float, left_out: float = 0.0
+    ) -> None:
         super().__init__()
         self.attention_norm = nn.LayerNorm(width)
         self.attention = MultiHeadAttention(width, heads, spec)
         self.feed_forward_norm = nn.LayerNorm(width)
         self.feed_forward = FeedForward(width, ratio, dropout)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Sequential(nn.Dropout(dropout), StochasticDepth(left_out))
 
     def forward(self, x: Tensor, observed: Tensor | None) -> Tensor:
         """(B, N, width) from (B, N, width) and observed (B, N) or None."""

@@ -25,6 +25,8 @@ class ResidentCases:
         targets = torch.tensor([place[label] for label in collection.labels])
         self.values = torch.from_numpy(np.ascontiguousarray(collection.values)).to(device)
         self.targets = targets.to(device)
+        self.classes_of_cases: NDArray[np.int64] = targets.numpy()
+        self.class_counts: NDArray[np.int64] = np.bincount(self.classes_of_cases, minlength=len(classes))
         self.lengths: NDArray[np.int64] = np.maximum(collection.lengths, 1)
         self.complete: NDArray[np.bool_] = collection.observed.sum(axis=1) == self.lengths
 
@@ -42,13 +44,13 @@ class ResidentCases:
             complete,
         )
 
-    def shuffled(
-        self, batch_size: int, generator: np.random.Generator
-    ) -> Iterator[tuple[Tensor, Tensor, bool]]:
-        """Every case once, in a random order."""
-        order = generator.permutation(len(self))
-        for start in range(0, len(order), batch_size):
-            yield self.batch(order[start : start + batch_size])
+    def order(
+        self, generator: np.random.Generator, chances: NDArray[np.float64] | None = None
+    ) -> NDArray[np.int64]:
+        """Every case once, in a random order; with chances (cases,) as many draws as there are cases."""
+        if chances is None:
+            return generator.permutation(len(self))
+        return generator.choice(len(self), size=len(self), p=chances)
 
     def by_length(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor, bool]]:
         """Every case once, cases of similar length together: for measuring, not for learning."""

@@ -1,23 +1,11 @@
-"""Run folders: what a training leaves behind, written whole or not at all, read without pickle.
-
-config.yaml        everything resolved, enough to repeat the run
-model.safetensors  weights; the model card stands in the file's own metadata
-history.csv        one row an epoch
-metrics.json       what the run came to; evaluation adds the test split's figures
-split.json         which cases of the source were trained on and which were held out
-environment.json   packages, platform, device, threads
-code/              where the attention is a file of the user: that file
-"""
+"""Reading run folders, without pickle; what is not whole or not what was written is refused."""
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import hashlib
 import json
-import shutil
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,19 +14,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from tsattn.card import ModelCard
-from tsattn.config import Code, RunConfig
+from tsattn.config import RunConfig
 from tsattn.errors import InputError
 from tsattn.models.attention import foreign
 from tsattn.models.attention.installed import find_installed
 from tsattn.models.classifier import Probabilities, TransformerClassifier
 from tsattn.models.devices import resolve_device
-
-CONFIG, WEIGHTS, HISTORY = "config.yaml", "model.safetensors", "history.csv"
-METRICS, SPLIT, ENVIRONMENT = "metrics.json", "split.json", "environment.json"
-CODE, CARD_KEY = "code", "tsattn"
+from tsattn.runs.files import CARD_KEY, CODE, CONFIG, METRICS, SPLIT, STATE, WEIGHTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,78 +55,19 @@ class TorchPredictor:
         return result
 
 
-def check_free(path: Path) -> None:
-    """InputError where a run folder cannot be written at `path`, before any work is done."""
-    try:
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise InputError(f"{path}: exists already and is not empty. Choose another folder with --out.")
-        parent = next(folder for folder in path.absolute().parents if folder.exists())
-        Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=parent)).rmdir()
-    except OSError as error:
-        raise _not_writable(path, error) from None
-
-
-def write_run(
-    path: Path,
-    *,
-    config: RunConfig,
-    card: ModelCard,
-    model: TransformerClassifier,
-    history: Sequence[Any],
-    metrics: Mapping[str, Any],
-    split: Mapping[str, Any],
-    environment: Mapping[str, Any],
-) -> None:
-    """Writes a run folder beside its place and renames it when whole.
-
-    history: dataclass instances of one type, an epoch each. The other mappings become JSON.
-    """
-    check_free(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    except OSError as error:
-        raise _not_writable(path, error) from None
-    try:
-        (draft / CONFIG).write_text(config.to_yaml(), "utf-8")
-        for code in filter(_is_file, config.code):
-            (draft / code.file).parent.mkdir(exist_ok=True)
-            (draft / code.file).write_bytes(foreign.content_of(code))
-        weights = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-        save_file(weights, draft / WEIGHTS, metadata={CARD_KEY: card.to_json()})
-        with (draft / HISTORY).open("w", newline="", encoding="utf-8") as file:
-            rows = csv.writer(file)
-            rows.writerow([field.name for field in dataclasses.fields(history[0])])
-            rows.writerows(dataclasses.astuple(epoch) for epoch in history)
-        for name, content in ((METRICS, metrics), (SPLIT, split), (ENVIRONMENT, environment)):
-            (draft / name).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
-        draft.chmod(0o755)
-        if path.exists():  # empty, or check_free would have refused it
-            path.rmdir()
-        draft.replace(path)
-    except OSError as error:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise _not_writable(path, error) from None
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
-
-
 def read_run(path: Path, *, allow_code: bool = False) -> Run:
     """Reads a run folder. InputError naming the file that is missing or unreadable.
 
     allow_code: the user's word that the attention code in the folder may be run; without it a
     folder that holds any is refused.
     """
-    if not path.is_dir():
-        raise InputError(f"{path}: no such run folder. `tsattn train SOURCE --out {path}` would make it.")
-    for name in (CONFIG, WEIGHTS):
-        if not (path / name).is_file():
-            raise InputError(
-                f"{path}: not a whole run folder, {name} is missing. Train again with another --out."
-            )
-    config = RunConfig.from_yaml((path / CONFIG).read_text("utf-8"), str(path / CONFIG))
-    _load_code(path, config, allow_code)
+    config = read_config(path, allow_code=allow_code)
+    if not is_finished(path):
+        raise InputError(
+            f"{path}: its training has not ended. `tsattn train --resume {path}` goes on with it."
+            if (path / STATE).is_dir()
+            else f"{path}: not a whole run folder, {WEIGHTS} is missing. Train again with another --out."
+        )
     model = TransformerClassifier(config.model)
     where = str(path / WEIGHTS)
     try:
@@ -164,6 +89,37 @@ def load_predictor(path: Path, device: str = "auto", *, allow_code: bool = False
     return TorchPredictor(read_run(path, allow_code=allow_code), resolve_device(device))
 
 
+def read_config(path: Path, *, allow_code: bool = False) -> RunConfig:
+    """The configuration of a run that may still be under way; attentions of others are then known.
+
+    InputError for what is no run folder, and as `read_run` for code.
+    """
+    if not path.is_dir():
+        raise InputError(f"{path}: no such run folder. `tsattn train SOURCE --out {path}` would make it.")
+    if not (path / CONFIG).is_file():
+        raise InputError(
+            f"{path}: not a whole run folder, {CONFIG} is missing. Train again with another --out."
+        )
+    config = RunConfig.from_yaml((path / CONFIG).read_text("utf-8"), str(path / CONFIG))
+    _load_code(path, config, allow_code)
+    return config
+
+
+def read_split_places(path: Path) -> dict[str, list[int]]:
+    """Which cases of the source a run trains on and holds out. InputError where the file is not such."""
+    place = path / SPLIT
+    try:
+        split = json.loads(place.read_text("utf-8"))
+        return {str(part): [int(case) for case in cases] for part, cases in split.items()}
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise InputError(f"{place}: not the split of a run ({error}). Train again with another --out.") from None
+
+
+def is_finished(path: Path) -> bool:
+    """Whether the weights are there; they are written last."""
+    return (path / WEIGHTS).is_file()
+
+
 def record_test(path: Path, figures: Mapping[str, Any]) -> None:
     """Notes the test split's figures in metrics.json, from where export takes them."""
     metrics = {**_metrics(path), "test": dict(figures)}
@@ -175,7 +131,7 @@ def record_test(path: Path, figures: Mapping[str, Any]) -> None:
 def _load_code(path: Path, config: RunConfig, allowed: bool) -> None:
     """Registers the attentions of others that a run needs; a file only if unchanged and allowed."""
     for code in config.code:
-        if not _is_file(code):
+        if not code.file:
             find_installed(code, str(path))
             continue
         place = path / CODE / Path(code.file).name  # whatever the configuration says, inside the folder
@@ -194,16 +150,6 @@ def _load_code(path: Path, config: RunConfig, allowed: bool) -> None:
                 "the run would run that code: read it first, then type --allow-code."
             )
         foreign.load_file(place, content)
-
-
-def _is_file(code: Code) -> bool:
-    return bool(code.file)
-
-
-def _not_writable(path: Path, error: OSError) -> InputError:
-    return InputError(
-        f"{path}: the run folder cannot be written ({error.strerror or error}). Choose another with --out."
-    )
 
 
 def _metrics(path: Path) -> dict[str, Any]:

@@ -1,0 +1,118 @@
+"""A training as it is seen: what is decided, how far it is, what it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tsattn.training.preparing import Prepared
+    from tsattn.training.progress import Epoch
+    from tsattn.training.workflow import Trained
+
+
+def prepare_visibly(
+    source: str, *, cutting: dict[str, Any], holding: dict[str, Any], **choices: Any
+) -> Prepared:
+    """Prepares as `training.preparing` does, with a spinner where that takes time."""
+    from tsattn.cli import console
+    from tsattn.cli.fetching import fetch_visibly
+
+    fetch_visibly(source, choices.get("registry"))
+    with console.working("loading"):
+        from tsattn.training import preparing
+        from tsattn.training.holdout import Holding
+
+        return preparing.prepare(
+            source, cutting=preparing.Cutting(**cutting), holding=Holding(**holding), **choices
+        )
+
+
+def prepared_again(run: Path, out: Path, allow_code: bool) -> Prepared:
+    """The training of a run folder, to go on with it or to repeat it."""
+    from tsattn.cli import console
+
+    with console.working("loading"):
+        from tsattn.training import preparing
+
+        return preparing.prepare_again(run, out=out, allow_code=allow_code)
+
+
+def run_visibly(prepared: Prepared) -> Trained:
+    """Trains and shows on stderr what is decided and how far it is; Ctrl-C and SIGTERM keep its state."""
+    from tsattn.cli.interrupts import asked_to_stop
+    from tsattn.training import workflow
+
+    _say_what_follows(prepared)
+    with asked_to_stop() as stopping, _watching(prepared) as watch:
+        return workflow.train(prepared, watch, stopping)
+
+
+def draw_training(trained: Trained) -> None:
+    """The final table of a training."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from tsattn.cli import console
+
+    metrics = trained.metrics
+    table = Table()
+    for heading in ("", "loss", "accuracy"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for part in ("train", "validation"):
+        if metrics[part] is not None:
+            table.add_row(part, f"{metrics[part]['loss']:.4f}", f"{100 * metrics[part]['accuracy']:.2f} %")
+    console.show(table)
+    console.show(
+        f"epoch {metrics['epoch']} of {metrics['epochs']}, {metrics['seconds']:.1f} s, "
+        f"{metrics['parameters']:,} parameters, written to {escape(str(trained.out))}"
+    )
+
+
+def _say_what_follows(prepared: Prepared) -> None:
+    from tsattn.cli import console
+
+    model, training = prepared.config.model, prepared.config.training
+    console.remark(
+        f"{prepared.config.source}: {len(prepared.train)} training cases, {model.channels} channels, "
+        f"{model.classes} classes"
+    )
+    console.remark(
+        f"{model.attention} attention, {model.tokens} tokens, {model.layers} layers, width {model.width}, "
+        f"{model.heads} heads, {prepared.parameters:,} parameters, on {prepared.config.device}"
+    )
+    console.remark(
+        f"{training.epochs} epochs, batches of {training.batch_size}; protocol {prepared.config.protocol}"
+    )
+
+
+@contextmanager
+def _watching(prepared: Prepared) -> Iterator[Callable[[Epoch], None]]:
+    """A progress bar with losses, accuracies and time left; nothing where stderr is no terminal."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from tsattn.cli import console
+
+    bar = Progress(
+        TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console.err,
+        disable=not console.err.is_terminal,
+    )
+    with bar:
+        task = bar.add_task("", total=prepared.config.training.epochs)
+        yield lambda epoch: bar.update(task, completed=epoch.epoch, description=_figures(epoch))
+
+
+def _figures(epoch: Epoch) -> str:
+    words = f"loss {epoch.train_loss:.3f}  accuracy {100 * epoch.train_accuracy:.1f} %"
+    if epoch.validation_loss is not None and epoch.validation_accuracy is not None:
+        words += f"  validation {epoch.validation_loss:.3f}  {100 * epoch.validation_accuracy:.1f} %"
+    return words

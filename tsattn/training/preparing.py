@@ -1,0 +1,213 @@
+"""From what was typed, or from a run folder, to a training about to start: all decided, nothing computed."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from tsattn.config import ModelConfig, RunConfig, TrainingConfig
+from tsattn.data.collection import Collection
+from tsattn.data.columns import TableOptions
+from tsattn.data.preparation import Preparation, PreparedCases, parse_preparation, prepare_cases
+from tsattn.data.sources import LoadedSplit, load_split
+from tsattn.errors import InputError
+from tsattn.models.attention.foreign import recorded, resolve
+from tsattn.models.classifier import TransformerClassifier
+from tsattn.models.devices import resolve_device
+from tsattn.runs import check_free, is_finished, read_config, read_split_places
+from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_of, with_file
+from tsattn.training.plan import VALIDATION_SHARE, plan
+from tsattn.training.pretrained import weights_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A training that is about to start.
+
+    split: places among the source's cases. begun: whether the run folder is there already.
+    """
+
+    config: RunConfig
+    out: Path
+    model: TransformerClassifier
+    train: Collection
+    validation: Collection | None
+    split: dict[str, list[int]]
+    begun: bool = False
+
+    @property
+    def parameters(self) -> int:
+        """Trainable numbers of the model."""
+        return sum(p.numel() for p in self.model.parameters())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cutting:
+    """How recordings become cases, as typed: see `tsattn.data.preparation.parse_preparation`."""
+
+    resample: str | None = None
+    window: int | None = None
+    stride: int | None = None
+
+
+AS_THEY_ARE = Cutting()
+
+
+def prepare(
+    source: str,
+    *,
+    asked: Mapping[str, Any],
+    preset: str,
+    device: str,
+    threads: int | None,
+    out: Path | None,
+    table: TableOptions,
+    registry: Path | None = None,
+    cutting: Cutting = AS_THEY_ARE,
+    holding: Holding = BY_SHARE,
+) -> Prepared:
+    """Loads the training cases and resolves the configuration.
+
+    asked: fields of ModelConfig and TrainingConfig that the user named, None elsewhere.
+    InputError for anything that cannot be, CheckFailed for a device that is not there.
+    """
+    if holding.file is not None and asked.get("validation") is not None:
+        raise InputError("--val-fraction and --val-file both say what is held out: type one of them.")
+    if threads is not None:
+        torch.set_num_threads(threads)
+    chosen_device = resolve_device(device)
+    if asked.get("attention") is not None:
+        asked = {**asked, "attention": resolve(asked["attention"])}
+    if out is not None:
+        check_free(out)
+    if asked.get("pretrained"):
+        weights_of(Path(asked["pretrained"]))
+    if cutting.window is not None:
+        table = replace(table, label_of="timepoint")
+    loaded = load_split(source, "train", table, registry)
+    how = parse_preparation(cutting.resample, cutting.window, cutting.stride, loaded.collection)
+    cut = prepare_cases(loaded.collection, how)
+    if holding.file is not None:
+        asked = {**asked, "validation": 0.0}
+    elif holding.latest and asked.get("validation") is None:
+        asked = {**asked, "validation": VALIDATION_SHARE}
+    model_config, training = plan(cut.cases, preset, asked, groups_of(cut))
+    if holding.file is not None:
+        divided = with_file(cut, holding.file, table, how)
+    else:
+        divided = divide(cut, training.validation, training.seed, holding, how.window)
+    config = RunConfig(
+        source=source,
+        registry="" if registry is None else str(registry),
+        preset=preset,
+        device=chosen_device.type,
+        threads=torch.get_num_threads(),
+        model=model_config,
+        training=training,
+        table=loaded.table,
+        preparation=how.as_dict(),
+        held_out="" if holding.file is None else str(holding.file),
+        protocol=_protocol(training, divided),
+        fingerprint=divided.train.fingerprint(),
+        code=recorded(model_config.attention),
+    )
+    return Prepared(
+        config=config,
+        out=out or _fresh_folder(loaded, model_config, training),
+        model=_fresh_model(config),
+        train=divided.train,
+        validation=divided.validation,
+        split=divided.split,
+    )
+
+
+def prepare_again(run: Path, *, out: Path, allow_code: bool = False) -> Prepared:
+    """The training of a run folder as it was prepared the first time, to be written to `out`.
+
+    It goes on in the folder itself where `out` is `run`. InputError where the data are no longer there or no
+    longer the same, CheckFailed for a device that is not there.
+    """
+    config = read_config(run, allow_code=allow_code)
+    if out == run and is_finished(run):
+        raise InputError(f"{run}: its training has ended. `tsattn eval {run}` judges it.")
+    torch.set_num_threads(config.threads)
+    resolve_device(config.device)
+    table = TableOptions.of(config.table)
+    how = Preparation.from_dict(config.preparation)
+    if how.window is not None:
+        table = replace(table, label_of="timepoint")
+    registry = Path(config.registry) if config.registry else None
+    cut = prepare_cases(load_split(config.source, "train", table, registry).collection, how)
+    split = read_split_places(run)
+    divided = _divided_again(cut, split, config, table, how)
+    if divided.train.fingerprint() != config.fingerprint:
+        raise InputError(
+            f"{config.source}: not the cases that {run} was begun with; their fingerprint is "
+            f"{divided.train.fingerprint()}, {run} says {config.fingerprint}. Put the data back as they "
+            "were, or train anew."
+        )
+    return Prepared(
+        config=config,
+        out=out,
+        model=_fresh_model(config),
+        train=divided.train,
+        validation=divided.validation,
+        split=split,
+        begun=out == run,
+    )
+
+
+def _divided_again(
+    cut: PreparedCases,
+    split: Mapping[str, list[int]],
+    config: RunConfig,
+    table: TableOptions,
+    how: Preparation,
+) -> Divided:
+    if config.held_out:
+        return with_file(cut, Path(config.held_out), table, how)
+    cases = cut.cases
+    places = [np.array(split.get(part, []), np.int64) for part in ("train", "validation")]
+    if any(len(chosen) and chosen.max() >= len(cases) for chosen in places):
+        raise InputError(
+            f"{config.source}: has {len(cases)} cases, less than the run was begun with. Put the data back "
+            "as they were, or train anew."
+        )
+    training, held_out = places
+    return Divided(
+        train=cases.take(training),
+        validation=cases.take(held_out) if len(held_out) else None,
+        split=dict(split),
+        how="",
+    )
+
+
+def _fresh_model(config: RunConfig) -> TransformerClassifier:
+    """With the weights that the seed gives; the generator is left as training goes on with it."""
+    torch.manual_seed(config.training.seed)
+    return TransformerClassifier(config.model)
+
+
+def _protocol(training: TrainingConfig, divided: Divided) -> str:
+    cases = len(divided.train)
+    if divided.validation is None:
+        return f"last: all {cases} cases of TRAIN, epoch {training.epochs} of a fixed schedule"
+    return (
+        f"holdout: {len(divided.validation)} cases held out ({divided.how}), {cases} trained on, "
+        "the epoch of the highest held-out accuracy"
+    )
+
+
+def _fresh_folder(loaded: LoadedSplit, model: ModelConfig, training: TrainingConfig) -> Path:
+    """runs/NAME-SPEC-seedN, numbered where that exists."""
+    words = f"{loaded.name}-{model.attention}-seed{training.seed}"
+    stem = re.sub(r"[^\w.+-]", "-", words)[-100:]
+    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    return next(path for path in (Path("runs") / name for name in names) if not path.exists())

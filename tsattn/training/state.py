@@ -1,0 +1,85 @@
+"""The state of a training on disk, from which it goes on to the byte: written whole or not at all, no pickle.
+
+One file of tensors; what is not a tensor is JSON in the file's own metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from tsattn.errors import InputError
+
+FILE, KEY = "training.safetensors", "training"
+LARGEST_SHARE = 0.02
+"""Of the time, that saving may take at the ends of epochs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """Everything that the next step depends on. facts: JSON; tensors: by name, on the CPU when read."""
+
+    facts: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+class StateFile:
+    """Where a training keeps its state.
+
+    folder: made by the caller, deleted when the training is done. within_epoch: seconds after which a state
+    is also saved before an epoch has ended.
+    """
+
+    def __init__(self, folder: Path, within_epoch: float = 300.0) -> None:
+        self.path = folder / FILE
+        self.within_epoch = within_epoch
+        self._saved_at, self._took = time.monotonic(), 0.0
+
+    def due(self, *, epoch_ended: bool) -> bool:
+        """Whether it is time: at the end of an epoch unless saving would cost more than it protects."""
+        passed = time.monotonic() - self._saved_at
+        return passed * LARGEST_SHARE >= self._took if epoch_ended else passed >= self.within_epoch
+
+    def save(self, state: State) -> None:
+        """Replaces what was saved before. InputError where that fails; what was saved before then stays."""
+        start = time.monotonic()
+        draft = self.path.with_suffix(".part")
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.tensors.items()}
+        content = save(tensors, metadata={KEY: json.dumps(state.facts)})
+        try:
+            with draft.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self.path)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            kept = "the state before it is kept" if self.path.exists() else "there is none before it"
+            raise InputError(
+                f"{self.path}: the training's state cannot be saved ({error.strerror or error}); {kept}. "
+                f"Make room and go on with `tsattn train --resume {self.path.parent.parent}`."
+            ) from None
+        self._saved_at = time.monotonic()
+        self._took = self._saved_at - start
+
+    def load(self) -> State | None:
+        """What was saved last, None if nothing was. InputError for a file that is not such a state."""
+        if not self.path.exists():
+            return None
+        try:
+            with safe_open(self.path, framework="pt") as file:
+                facts = json.loads((file.metadata() or {})[KEY])
+                return State(facts=facts, tensors={name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+        except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+            raise InputError(
+                f"{self.path}: not the state of a training ({error}). Without it the run can only begin "
+                "anew: train again with another --out."
+            ) from None

@@ -1,0 +1,221 @@
+"""A training under way: one step, the end of an epoch, and the state from which both go on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from tsattn.config import TrainingConfig
+from tsattn.errors import CheckFailed
+from tsattn.models.classifier import TransformerClassifier
+from tsattn.training.balance import case_weights, class_weights
+from tsattn.training.optimisation import Gradients, learning_rate, make_optimiser, mixed_precision
+from tsattn.training.progress import Epoch, Progress
+from tsattn.training.resident import ResidentCases
+from tsattn.training.state import State
+
+logger = logging.getLogger(__name__)
+
+
+class Training:
+    """What changes from step to step, and all that a step needs.
+
+    model: being trained, in place. cases: what it is trained on, on the model's device.
+    """
+
+    def __init__(self, model: TransformerClassifier, cases: ResidentCases, config: TrainingConfig) -> None:
+        self.model, self.cases, self.config = model, cases, config
+        self.device = cases.values.device
+        self.optimiser = make_optimiser(model, config)
+        self.gradients = Gradients(model)
+        self.rate = learning_rate(config, config.epochs * -(-len(cases) // config.batch_size))
+        self.class_weight = class_weights(cases, config.class_weight)
+        self.case_weight = case_weights(cases, config.sampling)
+        self.shuffler = np.random.default_rng(config.seed)
+        self.average = None
+        if config.averaging:
+            self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.averaging))
+        self.best: dict[str, Tensor] = {}
+        # Of the epoch under way, on the device: losses and right answers of cases, gradient norms of steps.
+        self.sums = torch.zeros(3, device=self.device)
+        self.progress = Progress(micro_batch=config.batch_size, order=self.shuffler.bit_generator.state)
+        self._since = time.perf_counter()
+
+    @property
+    def history(self) -> list[Epoch]:
+        """The epochs that ended."""
+        return self.progress.history
+
+    @property
+    def judged(self) -> TransformerClassifier:
+        """The model whose figures count: the average of the weights where one is kept."""
+        return self.model if self.average is None else cast("TransformerClassifier", self.average.module)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are over or patience has run out."""
+        if not self.history:
+            return False
+        last = self.history[-1]
+        waited = 0 if last.validation_loss is None else last.epoch - self.progress.best.epoch
+        return last.epoch >= self.config.epochs or waited >= self.config.patience
+
+    def batches(self) -> Iterator[tuple[Tensor, Tensor, bool]]:
+        """What is left of the epoch under way, in its order."""
+        self.model.train()
+        self.shuffler.bit_generator.state = self.progress.order
+        size = self.config.batch_size
+        order = self.cases.order(self.shuffler, self.case_weight)
+        for start in range(self.progress.batch * size, len(order), size):
+            yield self.cases.batch(order[start : start + size])
+
+    def step(self, values: Tensor, targets: Tensor, complete: bool) -> None:
+        """One step of the optimiser on values (batch, channels, timepoints) and their classes (batch,)."""
+        rate = self.rate(self.progress.steps)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self._backward(values, targets, complete)
+        self.sums[2] += self.gradients.clip(self.config.clip)
+        self.optimiser.step()
+        if self.average is not None:
+            self.average.update_parameters(self.model)
+        self.progress.batch += 1
+        self.progress.steps += 1
+
+    def _backward(self, values: Tensor, targets: Tensor, complete: bool) -> None:
+        """The batch's gradients, in as many parts as memory asks for; they are the same in one or many."""
+        while True:
+            self.gradients.clear()
+            try:
+                sums = torch.zeros_like(self.sums)
+                for start in range(0, len(values), self.progress.micro_batch):
+                    part = slice(start, start + self.progress.micro_batch)
+                    sums[:2] += self._part(values[part], targets[part], complete, len(values))
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+                self._take_less(error)
+            else:
+                self.sums += sums
+                return
+
+    def _part(self, values: Tensor, targets: Tensor, complete: bool, of: int) -> Tensor:
+        """Adds the gradients of a part of `of` cases; (2,) summed loss and number of right cases."""
+        with mixed_precision(self.device):
+            logits = self.model(values, complete)
+            loss = F.cross_entropy(
+                logits.float(),
+                targets,
+                weight=self.class_weight,
+                label_smoothing=self.config.label_smoothing,
+                reduction="sum",
+            )
+        (loss / of).backward()
+        return torch.stack([loss.detach(), (logits.detach().argmax(1) == targets).sum().float()])
+
+    def _take_less(self, error: RuntimeError) -> None:
+        cases = self.progress.micro_batch
+        if cases == 1:
+            raise CheckFailed(
+                "There is not enough memory to train on a single case. Make less of it: --tokens patch:16, "
+                "--attention linear or local, a smaller --width, or --window for long recordings."
+            ) from error
+        self.progress.micro_batch = -(-cases // 2)
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        logger.warning(
+            "Memory ran out with %d cases at once; going on with %d at once and gradients summed, "
+            "which trains the same.",
+            cases,
+            self.progress.micro_batch,
+        )
+
+    def mean_loss(self) -> float:
+        """Of the cases of this epoch so far."""
+        seen = min(len(self.cases), self.progress.batch * self.config.batch_size)
+        return float(self.sums[0]) / max(1, seen)
+
+    def end_epoch(self, held_out: tuple[float, float] | None) -> Epoch:
+        """Closes the epoch and opens the next. held_out: validation loss and accuracy."""
+        progress = self.progress
+        loss, right, norms = self.sums.tolist()
+        epoch = Epoch(
+            epoch=progress.epoch,
+            train_loss=loss / len(self.cases),
+            train_accuracy=right / len(self.cases),
+            validation_loss=None if held_out is None else held_out[0],
+            validation_accuracy=None if held_out is None else held_out[1],
+            learning_rate=self.rate(progress.steps - progress.batch),
+            gradient_norm=norms / progress.batch,
+            seconds=self._seconds(),
+        )
+        self.history.append(epoch)
+        if held_out is not None and progress.best is epoch:
+            self.best = {name: value.clone() for name, value in self.judged.state_dict().items()}
+        progress.epoch, progress.batch = progress.epoch + 1, 0
+        progress.order = self.shuffler.bit_generator.state
+        self.sums.zero_()
+        return epoch
+
+    def take_chosen(self) -> Epoch:
+        """Puts the chosen weights into the model, for good, and says which epoch they are of."""
+        chosen = self.progress.best if self.best else self.history[-1]
+        self.model.load_state_dict(self.best or self.judged.state_dict())
+        self.model.eval()
+        return chosen
+
+    def state(self) -> State:
+        """Everything that the next step depends on."""
+        self.progress.seconds = self._seconds()
+        self._since = time.perf_counter()
+        tensors = {"sums": self.sums, "random": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            tensors["random_cuda"] = torch.cuda.get_rng_state(self.device)
+        for prefix, named in self._named().items():
+            tensors |= {f"{prefix}/{name}": tensor for name, tensor in named.items()}
+        for place, kept in self.optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser/{place}/{name}": tensor for name, tensor in kept.items()}
+        return State(facts=self.progress.to_json(), tensors=tensors)
+
+    def restore(self, state: State) -> None:
+        """Goes on where `state` was taken."""
+        tensors = state.tensors
+        self.progress = Progress.from_json(state.facts)
+        self.sums.copy_(tensors["sums"])
+        self.best = {
+            n.removeprefix("best/"): t.to(self.device) for n, t in tensors.items() if n.startswith("best/")
+        }
+        with torch.no_grad():
+            for prefix, named in self._named().items():
+                for name, tensor in named.items():
+                    tensor.copy_(tensors[f"{prefix}/{name}"])
+        kept: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            if name.startswith("optimiser/"):
+                _, place, key = name.split("/")
+                kept.setdefault(int(place), {})[key] = tensor
+        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": kept})
+        torch.set_rng_state(tensors["random"])
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["random_cuda"], self.device)
+        self._since = time.perf_counter()
+
+    def _named(self) -> dict[str, dict[str, Tensor]]:
+        named = {"model": self.model.state_dict(), "best": self.best}
+        return named if self.average is None else {**named, "average": self.average.state_dict()}
+
+    def _seconds(self) -> float:
+        return self.progress.seconds + time.perf_counter() - self._since
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether torch says that a device or the host has no more memory."""
+    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
