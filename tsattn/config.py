@@ -56,6 +56,7 @@ class TrainingConfig:
     pretrained: a run folder whose weights are started from where they fit, '' for none.
     validation: share of the training cases held out to choose the epoch, 0 for none.
     patience: epochs without improvement on the held-out cases after which training stops.
+    keep_epoch: 'best' on the held-out cases, or the 'last', which those cases then judge fairly.
     """
 
     epochs: int
@@ -74,6 +75,7 @@ class TrainingConfig:
     pretrained: str = ""
     validation: float = 0.0
     patience: int = 20
+    keep_epoch: str = "best"
     seed: int = 0
 
 
@@ -103,7 +105,7 @@ class RunConfig:
     source: the data as typed; registry: the user's file that names it, as typed, '' if none was.
     table: column roles where the source is a table.
     preparation: how recordings became cases, empty if they were.
-    held_out: the file whose cases choose the epoch, '' if they are of the source.
+    held_out: the file whose cases choose the epoch, '@test' for the source's TEST, '' for a part of TRAIN.
     protocol: what was trained on and how the epoch is chosen, in words.
     fingerprint: of the cases trained on.
     device: where it was trained; threads: CPU threads used. code: of attentions of others.

@@ -66,7 +66,7 @@ def weights(
     arrays: dict[str, Any] = {f"weights_layer{layer}": one for layer, one in enumerate(found.weights)}
     with whole_file(output) as partial, partial.open("wb") as file:
         np.savez(file, **arrays, observed=found.observed, starts=found.starts, ids=np.array([found.id]))
-    _show(found, output, trained.model.tokens.stride, as_json)
+    _show(found, output, trained.single().tokens.stride, as_json)
 
 
 def _place(cases: Collection, case: str, origin: str) -> int:

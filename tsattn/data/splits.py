@@ -87,6 +87,39 @@ def grouped_split(
     )
 
 
+def folds(
+    labels: Sequence[str], parts: int, seed: int, groups: Sequence[str] | None = None
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """`parts` pairs of indices (training,) and (held out,); every case is held out once, groups whole.
+
+    Classes are shared out as evenly as that allows. InputError where a part would be empty, and where a
+    class would have nothing to be trained on.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    classes, codes = np.unique(np.asarray(labels), return_inverse=True)
+    units = len(labels) if groups is None else len(set(groups))
+    if parts > units:
+        what = "cases" if groups is None else "groups"
+        raise InputError(f"{units} {what} cannot be shared out to {parts} parts: give kfold less of them.")
+    of = np.arange(len(labels)) if groups is None else np.asarray(groups)
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # classes of fewer cases than parts are fine here
+        try:
+            found = list(kind(parts, shuffle=True, random_state=seed).split(codes, codes, of))
+        except ValueError:  # all classes have fewer cases than there are parts
+            raise InputError(
+                f"No class has {parts} cases, so {parts} parts cannot be made: give kfold a smaller number."
+            ) from None
+    for training, held_out in found:
+        missing = sorted(set(range(len(classes))) - set(codes[training]))
+        if missing or not len(held_out):
+            why = f"leave class {str(classes[missing[0]])!r} nothing to learn from" if missing else "be empty"
+            raise InputError(f"One of {parts} parts would {why}: give kfold another number.")
+    return [(training.astype(np.int64), held_out.astype(np.int64)) for training, held_out in found]
+
+
 def latest_split(labels: Sequence[str], fraction: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The last `fraction` of the cases, in the order of the source, is held out.
 

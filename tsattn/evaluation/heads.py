@@ -109,7 +109,7 @@ def heads_of_case(run: Run, case: Collection, *, weights: bool = False) -> CaseH
     (name,), (length,) = case.ids, case.lengths.tolist()
     if length == 0:
         raise InputError(f"case '{name}': nothing is observed in it, so no head sees anything.")
-    stride = run.model.tokens.stride
+    stride = run.single().tokens.stride
     if weights:
         _check_memory(run, name, -(-length // stride))
     heard: list[tuple[Tensor, ...]] = []
@@ -118,8 +118,8 @@ def heads_of_case(run: Run, case: Collection, *, weights: bool = False) -> CaseH
         found = (attended.outputs, attended.weights()) if weights else (attended.outputs,)
         heard.append(tuple(x[0].cpu() for x in (attended.observed, *found)))
 
-    with listening(run.model, hear):
-        forward(run.model, np.ascontiguousarray(case.values[:, :, :length]))
+    with listening(run.single(), hear):
+        forward(run.single(), np.ascontiguousarray(case.values[:, :, :length]))
     observed = heard[0][0].numpy()
     return CaseHeads(
         id=name,
@@ -142,7 +142,7 @@ def _check_memory(run: Run, name: str, tokens: int) -> None:
     needed = 4 * layers * heads * tokens**2
     if needed > MOST_MEMORY:
         most = math.isqrt(MOST_MEMORY // (4 * layers * heads))
-        patch = math.ceil(tokens * run.model.tokens.stride / most)
+        patch = math.ceil(tokens * run.single().tokens.stride / most)
         raise InputError(
             f"case '{name}': its weights, {layers} layers × {heads} heads × {tokens:,} × {tokens:,} tokens, "
             f"would take {needed / 2**30:,.1f} GiB; the most is {MOST_MEMORY / 2**30:g} GiB. Choose a case "

@@ -67,9 +67,9 @@ def redundancy(run: Run, cases: Collection, batch_size: int = 64) -> list[LayerR
     def hear(layer: int, attended: Attended) -> None:
         sums[layer].add(attended.outputs.transpose(1, 2)[attended.observed])
 
-    with listening(run.model, hear):
+    with listening(run.single(), hear):
         for _, values in batches(prepared, batch_size):
-            forward(run.model, values)
+            forward(run.single(), values)
     return [one.result(layer) for layer, one in enumerate(sums)]
 
 

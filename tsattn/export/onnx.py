@@ -8,15 +8,16 @@ from pathlib import Path
 
 import onnx
 import torch
+from torch import nn
 
 from tsattn.card import ModelCard
-from tsattn.models.classifier import Probabilities, TransformerClassifier
+from tsattn.models.classifier import Probabilities
 
 OPSET = 20
 CARD_KEY = "tsattn"
 
 
-def write_onnx(model: TransformerClassifier, card: ModelCard, path: Path) -> None:
+def write_onnx(model: nn.Module, card: ModelCard, path: Path) -> None:
     """Exports `model`: `values` (batch, channels, time) in, `probabilities` (batch, classes) out."""
     length = max(card.lengths[1], 8)  # the trace's own length never matters; a short one traces faster
     example = torch.zeros(2, len(card.channels), min(length, 64))

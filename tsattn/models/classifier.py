@@ -58,7 +58,7 @@ class TransformerClassifier(nn.Module):
 class Probabilities(nn.Module):
     """A classifier that ends in probabilities: what is exported and what predicts."""
 
-    def __init__(self, classifier: TransformerClassifier) -> None:
+    def __init__(self, classifier: nn.Module) -> None:
         super().__init__()
         self.classifier = classifier
 

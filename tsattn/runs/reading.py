@@ -22,17 +22,27 @@ from tsattn.models.attention import foreign
 from tsattn.models.attention.installed import find_installed
 from tsattn.models.classifier import Probabilities, TransformerClassifier
 from tsattn.models.devices import resolve_device
+from tsattn.runs.members import Ensemble, Members, read_members
 from tsattn.runs.files import CARD_KEY, CODE, CONFIG, METRICS, SPLIT, STATE, WEIGHTS
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run folder that was read; the model is on the CPU and in evaluation mode."""
+    """A run folder that was read; the model is on the CPU and in evaluation mode.
+
+    config: of an ensemble that of its first member.
+    """
 
     path: Path
     config: RunConfig
     card: ModelCard
-    model: TransformerClassifier
+    model: TransformerClassifier | Ensemble
+
+    def single(self) -> TransformerClassifier:
+        """The model, to look inside it. InputError for an ensemble."""
+        if isinstance(self.model, Ensemble):
+            raise InputError(f"{self.path}: an ensemble. Name one of its members, e.g. {self.path}/seed0.")
+        return self.model
 
 
 class TorchPredictor:
@@ -61,6 +71,8 @@ def read_run(path: Path, *, allow_code: bool = False) -> Run:
     allow_code: the user's word that the attention code in the folder may be run; without it a
     folder that holds any is refused.
     """
+    if (members := read_members(path)) is not None:
+        return _read_together(path, members, allow_code)
     config = read_config(path, allow_code=allow_code)
     if not is_finished(path):
         raise InputError(
@@ -82,6 +94,23 @@ def read_run(path: Path, *, allow_code: bool = False) -> Run:
         ) from None
     test = _metrics(path).get("test", {})
     return Run(path=path, config=config, card=dataclasses.replace(card, test=test), model=model.eval())
+
+
+def _read_together(path: Path, members: Members, allow_code: bool) -> Run:
+    if not members.ensemble:
+        raise InputError(
+            f"{path}: holds {len(members.names)} runs and no model of its own. Name one of them, e.g. "
+            f"{path / members.names[0]}, or type the training again with --ensemble."
+        )
+    runs = [read_run(path / name, allow_code=allow_code) for name in members.names]
+    first = runs[0]
+    card = dataclasses.replace(
+        first.card,
+        protocol=f"ensemble of {len(runs)}, each: {first.card.protocol}",
+        test=_metrics(path).get("test", {}),
+    )
+    model = Ensemble([run.single() for run in runs]).eval()
+    return Run(path=path, config=first.config, card=card, model=model)
 
 
 def load_predictor(path: Path, device: str = "auto", *, allow_code: bool = False) -> TorchPredictor:

@@ -15,8 +15,8 @@ from tsattn.data.describe import shared_cases
 from tsattn.data.folders import folder_files, read_set
 from tsattn.data.formats import is_series
 from tsattn.data.preparation import Preparation, PreparedCases, prepare_cases
-from tsattn.data.sources import load_file
-from tsattn.data.splits import grouped_split, latest_split, validation_split
+from tsattn.data.sources import LoadedSplit, load_file
+from tsattn.data.splits import folds, grouped_split, latest_split, validation_split
 from tsattn.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -27,10 +27,13 @@ class Holding:
     """How the held-out cases are chosen, beside their share.
 
     latest: the last of the source instead of a stratified choice. file: cases from another file.
+    test: the source's own TEST. fold: the part of how many that is held out, counted from 0.
     """
 
     latest: bool = False
     file: Path | None = None
+    test: bool = False
+    fold: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if self.latest and self.file is not None:
@@ -70,6 +73,8 @@ def divide(cut: PreparedCases, share: float, seed: int, holding: Holding, window
     """
     cases = cut.cases
     assert cases.labels is not None
+    if holding.fold is not None:
+        return _fold(cut, *holding.fold, seed=seed)
     if share == 0:
         return Divided(train=cases, validation=None, split=_split(np.arange(len(cases))), how="")
     groups = groups_of(cut)
@@ -117,6 +122,31 @@ def with_file(cut: PreparedCases, file: Path, table: TableOptions, preparation: 
     _check_groups(cases, held_out, file)
     _check_cases(cases, held_out, file)
     return Divided(train=cases, validation=held_out, split=_split(np.arange(len(cases))), how=str(file))
+
+
+def with_test(cut: PreparedCases, test: LoadedSplit, preparation: Preparation) -> Divided:
+    """All of TRAIN is trained on and TEST held out, which makes figures on TEST no estimate of anything.
+
+    InputError where the source has no TEST, and where TEST has a class that TRAIN has not.
+    """
+    if test.undivided:
+        raise InputError(f"{test.origin}: it has no TEST part, so no epoch can be the best on it.")
+    cases, held_out = cut.cases, prepare_cases(test.collection, preparation).cases
+    if unknown := sorted(set(held_out.labels or ()) - set(cases.classes)):
+        raise InputError(f"{test.origin}: class {unknown[0]!r} is not in TRAIN, so nothing learns it.")
+    return Divided(train=cases, validation=held_out, split=_split(np.arange(len(cases))), how="TEST")
+
+
+def _fold(cut: PreparedCases, place: int, parts: int, *, seed: int) -> Divided:
+    """Part `place` of `parts` is held out, classes shared out evenly and groups whole."""
+    cases, groups = cut.cases, groups_of(cut)
+    training, held_out = folds(cases.labels or (), parts, seed, groups)[place]
+    return Divided(
+        train=cases.take(training),
+        validation=cases.take(held_out),
+        split=_split(training, held_out),
+        how=f"part {place + 1} of {parts}",
+    )
 
 
 def _of_file(file: Path, table: TableOptions) -> Collection:

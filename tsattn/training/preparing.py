@@ -22,9 +22,13 @@ from tsattn.models.attention.foreign import recorded, resolve
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.devices import resolve_device
 from tsattn.runs import check_free, is_finished, read_config, read_split_places
-from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_of, with_file
-from tsattn.training.plan import VALIDATION_SHARE, plan
+from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_of, with_file, with_test
+from tsattn.training.plan import plan
 from tsattn.training.pretrained import weights_of
+from tsattn.training.protocols import BEST_ON_TEST, parse_protocol, settle
+
+TEST = "@test"
+"""In `RunConfig.held_out`: the source's own TEST."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,14 +76,15 @@ def prepare(
     registry: Path | None = None,
     cutting: Cutting = AS_THEY_ARE,
     holding: Holding = BY_SHARE,
+    protocol: str = "auto",
 ) -> Prepared:
     """Loads the training cases and resolves the configuration.
 
+    protocol: one of `tsattn.training.protocols`; of kfold with the fold in `holding`.
     asked: fields of ModelConfig and TrainingConfig that the user named, None elsewhere.
     InputError for anything that cannot be, CheckFailed for a device that is not there.
     """
-    if holding.file is not None and asked.get("validation") is not None:
-        raise InputError("--val-fraction and --val-file both say what is held out: type one of them.")
+    asked, holding = settle(parse_protocol(protocol), asked, holding)
     if threads is not None:
         torch.set_num_threads(threads)
     chosen_device = resolve_device(device)
@@ -94,13 +99,11 @@ def prepare(
     loaded = load_split(source, "train", table, registry)
     how = parse_preparation(cutting.resample, cutting.window, cutting.stride, loaded.collection)
     cut = prepare_cases(loaded.collection, how)
-    if holding.file is not None:
-        asked = {**asked, "validation": 0.0}
-    elif holding.latest and asked.get("validation") is None:
-        asked = {**asked, "validation": VALIDATION_SHARE}
     model_config, training = plan(cut.cases, preset, asked, groups_of(cut))
     if holding.file is not None:
         divided = with_file(cut, holding.file, table, how)
+    elif holding.test:
+        divided = with_test(cut, load_split(source, "test", TableOptions.of(loaded.table), registry), how)
     else:
         divided = divide(cut, training.validation, training.seed, holding, how.window)
     config = RunConfig(
@@ -113,8 +116,8 @@ def prepare(
         training=training,
         table=loaded.table,
         preparation=how.as_dict(),
-        held_out="" if holding.file is None else str(holding.file),
-        protocol=_protocol(training, divided),
+        held_out=TEST if holding.test else "" if holding.file is None else str(holding.file),
+        protocol=_protocol(training, divided, holding),
         fingerprint=divided.train.fingerprint(),
         code=recorded(model_config.attention),
     )
@@ -171,6 +174,9 @@ def _divided_again(
     table: TableOptions,
     how: Preparation,
 ) -> Divided:
+    if config.held_out == TEST:
+        registry = Path(config.registry) if config.registry else None
+        return with_test(cut, load_split(config.source, "test", table, registry), how)
     if config.held_out:
         return with_file(cut, Path(config.held_out), table, how)
     cases = cut.cases
@@ -195,8 +201,16 @@ def _fresh_model(config: RunConfig) -> TransformerClassifier:
     return TransformerClassifier(config.model)
 
 
-def _protocol(training: TrainingConfig, divided: Divided) -> str:
+def _protocol(training: TrainingConfig, divided: Divided, holding: Holding) -> str:
     cases = len(divided.train)
+    if holding.test:
+        return (
+            f"{BEST_ON_TEST}: all {cases} cases of TRAIN, the epoch of the highest accuracy on TEST; "
+            "comparable with tables made so, and no estimate of what new cases will show"
+        )
+    if holding.fold is not None and divided.validation is not None:
+        held_out = f"{divided.how} held out ({len(divided.validation)} cases)"
+        return f"kfold: {held_out}, {cases} trained on, epoch {training.epochs} of a fixed schedule"
     if divided.validation is None:
         return f"last: all {cases} cases of TRAIN, epoch {training.epochs} of a fixed schedule"
     return (

@@ -65,7 +65,7 @@ class Training:
         if not self.history:
             return False
         last = self.history[-1]
-        waited = 0 if last.validation_loss is None else last.epoch - self.progress.best.epoch
+        waited = last.epoch - self.progress.best.epoch if self._chooses(last) else 0
         return last.epoch >= self.config.epochs or waited >= self.config.patience
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor, bool]]:
@@ -158,7 +158,7 @@ class Training:
             seconds=self._seconds(),
         )
         self.history.append(epoch)
-        if held_out is not None and progress.best is epoch:
+        if self._chooses(epoch) and progress.best is epoch:
             self.best = {name: value.clone() for name, value in self.judged.state_dict().items()}
         progress.epoch, progress.batch = progress.epoch + 1, 0
         progress.order = self.shuffler.bit_generator.state
@@ -207,6 +207,10 @@ class Training:
         if self.device.type == "cuda":
             torch.cuda.set_rng_state(tensors["random_cuda"], self.device)
         self._since = time.perf_counter()
+
+    def _chooses(self, epoch: Epoch) -> bool:
+        """Whether the best epoch is kept and not the last."""
+        return epoch.validation_loss is not None and self.config.keep_epoch == "best"
 
     def _named(self) -> dict[str, dict[str, Tensor]]:
         named = {"model": self.model.state_dict(), "best": self.best}

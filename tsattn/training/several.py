@@ -1,0 +1,95 @@
+"""Trainings that belong together: one a seed, one a part of a cross-validation, each a run folder of its own.
+
+What is finished is not repeated and what was stopped is gone on with, so typing the same again completes it.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tsattn.config import RunConfig
+from tsattn.errors import InputError
+from tsattn.runs import is_finished, read_config
+from tsattn.runs.files import METRICS
+from tsattn.training.preparing import Prepared
+
+MOST_SEEDS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """One of several: the name of its folder, and its training as it would begin."""
+
+    name: str
+    prepare: Callable[[], Prepared]
+
+
+def parse_seeds(text: str) -> list[int]:
+    """'5' is 0 … 4; '0,3,7' are these. InputError for anything else."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and int(word) < 2**32 for word in words):
+        raise InputError(f"--seeds {text}: expected a number of seeds, as in 5, or seeds, as in 0,1,2.")
+    seeds = [int(word) for word in words]
+    if len(seeds) == 1:
+        seeds = list(range(seeds[0]))
+    if not 1 <= len(seeds) <= MOST_SEEDS or len(set(seeds)) < len(seeds):
+        raise InputError(f"--seeds {text}: expected 1 to {MOST_SEEDS} seeds, each once.")
+    return seeds
+
+
+def at(prepared: Prepared, place: Path) -> Prepared | None:
+    """The training at `place`: from its beginning, or from where it was stopped; None if it is finished.
+
+    InputError where another training is there.
+    """
+    if not place.exists():
+        return replace(prepared, out=place)
+    _check_same(read_config(place), prepared.config, place)
+    return None if is_finished(place) else replace(prepared, out=place, begun=True)
+
+
+def summary(folder: Path, names: Sequence[str]) -> dict[str, Any]:
+    """Metrics of finished members, and mean and standard deviation of each figure over them."""
+    members = [{"name": name, **json.loads((folder / name / METRICS).read_text("utf-8"))} for name in names]
+    figures = {}
+    for part in ("train", "validation", "test"):
+        found = [member[part]["accuracy"] for member in members if member.get(part)]
+        if len(found) == len(members):
+            figures[part] = mean_and_deviation(found)
+    return {"members": members, "accuracy": figures, "seconds": sum(member["seconds"] for member in members)}
+
+
+def mean_and_deviation(values: Sequence[float]) -> dict[str, float | None]:
+    """Mean and sample standard deviation, None for the latter where there is one value."""
+    return {
+        "mean": statistics.fmean(values),
+        "std": statistics.stdev(values) if len(values) > 1 else None,
+    }
+
+
+def _check_same(there: RunConfig, asked: RunConfig, place: Path) -> None:
+    for field, (old, new) in _differences(there, asked):
+        raise InputError(
+            f"{place}: another training is there, its {field} is {old!r} and not {new!r}. "
+            "Choose another folder with --out."
+        )
+
+
+def _differences(one: RunConfig, other: RunConfig) -> list[tuple[str, tuple[Any, Any]]]:
+    first, second = (_flat(config) for config in (one, other))
+    return [(name, (first[name], second[name])) for name in first if first[name] != second[name]]
+
+
+def _flat(config: RunConfig) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in vars(config).items():
+        if name in ("model", "training"):
+            found |= {f"{name}.{inner}": of for inner, of in vars(value).items()}
+        else:
+            found[name] = value
+    return found
