@@ -28,6 +28,7 @@ from tsattn.training.optimisation import make_optimiser
 from tsattn.training.resident import ResidentCases
 
 WIDTH, HEADS, LAYERS = 128, 8, 3
+CPU = torch.device("cpu")
 PUBLISHED_CLIP, PUBLISHED_DROPOUT = 4.0, 0.1
 
 Batch = tuple[Tensor, Tensor, bool]
@@ -36,11 +37,15 @@ Batch = tuple[Tensor, Tensor, bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """Steps one after the other. samples: cases in them; seconds: of them all."""
+    """Steps one after the other.
+
+    samples: cases in them. seconds: of them all; cpu: seconds that processors worked for this process.
+    """
 
     steps: int
     samples: int
     seconds: float
+    cpu: float
 
     @property
     def rate(self) -> float:
@@ -83,11 +88,23 @@ def statistics_of(collection: Collection) -> tuple[NDArray[np.float32], NDArray[
     return mean, np.where(std > 0, std, 1).astype(np.float32)
 
 
-def now(device: torch.device) -> float:
-    """Seconds on a clock, read when the device has done what it was given."""
+@dataclass(frozen=True)
+class Moment:
+    """Seconds on the clock, and on that of this process's work on CPUs."""
+
+    clock: float
+    cpu: float
+
+    def since(self, begin: Moment, steps: int, samples: int) -> Turn:
+        """The turn of that many that began then and ends now."""
+        return Turn(steps=steps, samples=samples, seconds=self.clock - begin.clock, cpu=self.cpu - begin.cpu)
+
+
+def now(device: torch.device = CPU) -> Moment:
+    """Read when the device has done what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize()
-    return time.perf_counter()
+    return Moment(time.perf_counter(), time.process_time())
 
 
 class Watched(ResidentCases):
@@ -103,7 +120,7 @@ class Watched(ResidentCases):
         self.skip, self.keep = skip, keep
         self.sizes: list[int] = []
         self.kept: list[Batch] = []
-        self.begin = 0.0
+        self.begin = now()
 
     def batch(self, chosen: NDArray[np.int64]) -> Batch:
         """What ResidentCases gives."""
@@ -128,14 +145,14 @@ class Trainer:
 
     def turn(self, skip: int, keep: bool = False) -> Turn:
         """`config.epochs` epochs, timed from the step after the first `skip` to the end of the last epoch."""
-        ends: list[float] = []
+        ends: list[Moment] = []
         self.cases.start(skip, keep)
         fit(self.model, self.cases, None, self.config, lambda _: ends.append(now(self.cases.device)))
         timed = self.cases.sizes[skip:]
         assert timed, "fit asks for its batches in another way than ResidentCases.batch: Watched must follow"
         if keep:
             self.batches = self.cases.kept
-        return Turn(steps=len(timed), samples=sum(timed), seconds=ends[-1] - self.cases.begin)
+        return ends[-1].since(self.cases.begin, len(timed), sum(timed))
 
 
 class Bare:
@@ -152,10 +169,8 @@ class Bare:
         begin = now(self.device)
         for batch in batches[skip:]:
             self._step(*batch)
-        seconds = now(self.device) - begin
-        return Turn(
-            steps=len(batches) - skip, samples=sum(len(one[1]) for one in batches[skip:]), seconds=seconds
-        )
+        samples = sum(len(targets) for _, targets, _ in batches[skip:])
+        return now(self.device).since(begin, len(batches) - skip, samples)
 
     def _step(self, values: Tensor, targets: Tensor, complete: bool) -> None:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
@@ -213,12 +228,12 @@ class Published:
 
     def turn(self, steps: int) -> Turn:
         """That many steps, into the next epoch where this one ends."""
-        samples, begin = 0, time.perf_counter()
+        samples, begin = 0, now()
         for _ in range(steps):
             batch = next(self._stream)
             self.step(*batch)
             samples += len(batch[2])
-        return Turn(steps=steps, samples=samples, seconds=time.perf_counter() - begin)
+        return now().since(begin, steps, samples)
 
     def step(self, values: Tensor, padding: Tensor, targets: Tensor) -> float:
         """One step; its loss."""

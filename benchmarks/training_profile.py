@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 from torch.profiler import ProfilerActivity, profile
-from training_loops import config_of, pair
+from training_loops import CPU, config_of, pair
 from training_turns import first
 
 from tsattn.config import ModelConfig
@@ -38,8 +38,7 @@ def profiled(collection: Collection, model: ModelConfig, batch: int, threads: in
     The profiler itself costs some microseconds an operation, which are in all shares.
     """
     torch.set_num_threads(threads)
-    device = torch.device("cpu")
-    trainer, _ = pair(first(collection, STEPS * batch), model, config_of(1, batch), device)
+    trainer, _ = pair(first(collection, STEPS * batch), model, config_of(1, batch), CPU)
     step = trainer.turn(skip=1).step
     with profile(activities=[ProfilerActivity.CPU]) as recorded:
         begin = time.perf_counter()

@@ -14,12 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from training_loops import HEADS, LAYERS, Published, Turn, config_of, pair
+from training_loops import CPU, HEADS, LAYERS, Published, Turn, config_of, pair
 
 from tsattn.config import ModelConfig
 from tsattn.data.collection import Collection
 
-CPU = torch.device("cpu")
 TSATTN, BARE, PUBLISHED = "tsattn", "bare", "published"
 LEAST_ROUNDS, TURNS_OF_A_CELL = 3, 15
 FEW_STEPS = 3
@@ -50,13 +49,26 @@ class Cell:
 
     def ratio(self, loop: str, beside: str) -> float:
         """How many times as fast as the other: the median over the rounds in which both took a turn."""
-        both = (turns for turns in self.rounds if loop in turns and beside in turns)
-        return _median(turns[loop].rate / turns[beside].rate for turns in both)
+        return _median(one.rate / other.rate for one, other in self._both(loop, beside))
 
-    def added(self) -> tuple[float, float]:
-        """What tsattn adds to a bare step: seconds, and as a share of its own step; medians over rounds."""
-        both = [(turns[TSATTN].step, turns[BARE].step) for turns in self.rounds]
+    def cpu_ratio(self, loop: str, beside: str) -> float:
+        """The same by the work of CPUs for a sample, which other programs on the machine lengthen less."""
+        both = self._both(loop, beside)
+        return _median((other.cpu / other.samples) / (one.cpu / one.samples) for one, other in both)
+
+    def added(self, cpu: bool = False) -> tuple[float, float]:
+        """What tsattn adds to a bare step: seconds, and as a share of its own step; medians over rounds.
+
+        cpu: of the work of CPUs instead of the clock.
+        """
+        both = [
+            (ours.cpu / ours.steps, bare.cpu / bare.steps) if cpu else (ours.step, bare.step)
+            for ours, bare in self._both(TSATTN, BARE)
+        ]
         return _median(ours - bare for ours, bare in both), _median(1 - bare / ours for ours, bare in both)
+
+    def _both(self, loop: str, beside: str) -> list[tuple[Turn, Turn]]:
+        return [(turns[loop], turns[beside]) for turns in self.rounds if loop in turns and beside in turns]
 
 
 def _median(figures: Iterable[float]) -> float:

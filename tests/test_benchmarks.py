@@ -71,7 +71,7 @@ def test_ratios_are_taken_within_a_round_and_the_least_meets_the_bar() -> None:
             published_batch=16,
             rounds=[
                 {
-                    name: Turn(steps=10, samples=160, seconds=seconds)
+                    name: Turn(steps=10, samples=160, seconds=seconds, cpu=2 * seconds)
                     for name, seconds in zip(names, took, strict=True)
                     if seconds is not None
                 }
@@ -82,12 +82,14 @@ def test_ratios_are_taken_within_a_round_and_the_least_meets_the_bar() -> None:
     # The machine is half as fast in the second round; the published loop sits out in the third.
     quick = cell("JapaneseVowels", (1.0, 0.95, 2.6), (2.0, 1.9, 5.2), (1.25, 1.0, None))
     assert quick.ratio("tsattn", "bare") == pytest.approx(0.95)
+    assert quick.cpu_ratio("tsattn", "bare") == pytest.approx(0.95)
     assert quick.ratio("tsattn", "published") == pytest.approx(2.6)
     assert quick.rate("tsattn") == pytest.approx(160 / 1.25)
     assert quick.rate("published") == pytest.approx((160 / 2.6 + 160 / 5.2) / 2)
     seconds, share = quick.added()
     assert seconds == pytest.approx(0.01)
     assert share == pytest.approx(0.05)
+    assert quick.added(cpu=True) == pytest.approx((0.02, 0.05))
     slow = cell("SelfRegulationSCP1", (1.0, 0.9, 5.0))
     other = cell("SpokenArabicDigits", (1.0, 0.99, None))
     assert math.isnan(other.ratio("tsattn", "published"))
