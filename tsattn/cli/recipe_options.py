@@ -118,6 +118,31 @@ Pretrained = Annotated[
         show_default=False,
     ),
 ]
+ProtocolWord = Annotated[
+    str,
+    typer.Option(
+        "--protocol",
+        metavar="WORD",
+        help="auto, holdout, last, refit, kfold:K, or best-on-test (to compare with published tables only).",
+        rich_help_panel=_RECIPE,
+    ),
+]
+Seeds = Annotated[
+    str | None,
+    typer.Option(
+        "--seeds",
+        metavar="N|A,B,…",
+        help="A run for each of N seeds, or of these; typing it again goes on where it was stopped.",
+        rich_help_panel=_RECIPE,
+        show_default=False,
+    ),
+]
+EnsembleFlag = Annotated[
+    bool,
+    typer.Option(
+        "--ensemble", help="Keep the runs of --seeds as one model, their mean.", rich_help_panel=_RECIPE
+    ),
+]
 Resume = Annotated[
     Path | None,
     typer.Option(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -23,14 +23,17 @@ from tsattn.cli.recipe_options import (
     Averaging,
     ClassWeight,
     Dropout,
+    EnsembleFlag,
     LabelSmoothing,
     Optimiser,
     Patience,
     Pretrained,
     PrintConfig,
+    ProtocolWord,
     Resume,
     Sampling,
     Schedule,
+    Seeds,
     StochasticDepth,
 )
 from tsattn.cli.train_options import (
@@ -82,6 +85,7 @@ def train(
     averaging: Averaging = None,
     patience: Patience = None,
     pretrained: Pretrained = None,
+    protocol: ProtocolWord = "auto",
     validation: Validation = None,
     time_ordered: TimeOrdered = False,
     validation_file: ValidationFile = None,
@@ -89,6 +93,8 @@ def train(
     window: Window = None,
     stride: Stride = None,
     seed: Seed = 0,
+    seeds: Seeds = None,
+    ensemble: EnsembleFlag = False,
     device: Device = "auto",
     threads: Threads = None,
     out: Out = None,
@@ -110,6 +116,7 @@ def train(
     The test split is not looked at; `tsattn eval RUN` does that. Ctrl-C keeps what was done for --resume.
     """
     from tsattn.cli import console
+    from tsattn.cli.train_several import train_several
     from tsattn.cli.training_view import prepare_visibly, prepared_again, run_visibly
     from tsattn.data.columns import TableOptions
 
@@ -118,11 +125,14 @@ def train(
         _refuse_beside_resume(context)
         _show(run_visibly(prepared_again(resume, resume, allow_code)), as_json)
         return
+    from tsattn.training.protocols import parse_protocol
+    from tsattn.training.several import parse_seeds
+
     if source is None:
         raise InputError("What is to be trained on? `tsattn train SOURCE`, or `tsattn train --resume RUN`.")
-    prepared = prepare_visibly(
-        source,
-        asked={
+    choices: dict[str, Any] = {
+        "source": source,
+        "asked": {
             "attention": attention,
             "tokens": tokens,
             "width": width,
@@ -144,13 +154,13 @@ def train(
             "validation": validation,
             "seed": seed,
         },
-        cutting={"resample": resample, "window": window, "stride": stride},
-        holding={"latest": time_ordered, "file": validation_file},
-        preset=preset,
-        device=device,
-        threads=threads,
-        out=out,
-        table=TableOptions(
+        "cutting": {"resample": resample, "window": window, "stride": stride},
+        "holding": {"latest": time_ordered, "file": validation_file},
+        "preset": preset,
+        "device": device,
+        "threads": threads,
+        "out": out,
+        "table": TableOptions(
             layout=layout,
             id=id_column,
             time=time_column,
@@ -159,8 +169,16 @@ def train(
             labels=None if labels_file is None else str(labels_file),
             label_pattern=label_pattern,
         ),
-        registry=registry,
-    )
+        "registry": registry,
+    }
+    asked_for = parse_protocol(protocol)
+    if ensemble and seeds is None:
+        raise InputError("--ensemble makes one model of several seeds: type --seeds too, e.g. --seeds 5.")
+    if (seeds is not None or asked_for.name in ("kfold", "refit")) and not print_config:
+        several = [seed] if seeds is None else parse_seeds(seeds)
+        train_several(choices, asked_for, several, ensemble=ensemble, as_json=as_json)
+        return
+    prepared = prepare_visibly(**choices, protocol=protocol)
     if print_config:
         console.show_text(prepared.config.to_yaml().rstrip())
     else:

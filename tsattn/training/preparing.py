@@ -35,7 +35,7 @@ TEST = "@test"
 class Prepared:
     """A training that is about to start.
 
-    split: places among the source's cases. begun: whether the run folder is there already.
+    split: places among the source's cases. stem: what names of its folders begin with. begun: whether the run folder is there already.
     """
 
     config: RunConfig
@@ -44,6 +44,7 @@ class Prepared:
     train: Collection
     validation: Collection | None
     split: dict[str, list[int]]
+    stem: str = ""
     begun: bool = False
 
     @property
@@ -121,9 +122,11 @@ def prepare(
         fingerprint=divided.train.fingerprint(),
         code=recorded(model_config.attention),
     )
+    stem = _stem(loaded, model_config)
     return Prepared(
         config=config,
-        out=out or _fresh_folder(loaded, model_config, training),
+        out=out or _fresh_folder(stem, training.seed),
+        stem=stem,
         model=_fresh_model(config),
         train=divided.train,
         validation=divided.validation,
@@ -219,9 +222,13 @@ def _protocol(training: TrainingConfig, divided: Divided, holding: Holding) -> s
     )
 
 
-def _fresh_folder(loaded: LoadedSplit, model: ModelConfig, training: TrainingConfig) -> Path:
+def _stem(loaded: LoadedSplit, model: ModelConfig) -> str:
+    """What a folder's name begins with: NAME-SPEC."""
+    return re.sub(r"[^\w.+-]", "-", f"{loaded.name}-{model.attention}")[-90:]
+
+
+def _fresh_folder(stem: str, seed: int) -> Path:
     """runs/NAME-SPEC-seedN, numbered where that exists."""
-    words = f"{loaded.name}-{model.attention}-seed{training.seed}"
-    stem = re.sub(r"[^\w.+-]", "-", words)[-100:]
-    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    words = f"{stem}-seed{seed}"
+    names = itertools.chain([words], (f"{words}-{number}" for number in itertools.count(2)))
     return next(path for path in (Path("runs") / name for name in names) if not path.exists())
