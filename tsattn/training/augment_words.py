@@ -260,8 +260,7 @@ def _mean(values: Tensor, complete: bool) -> Tensor:
     """(B, C, 1) over the observed values, NaN where there are none."""
     if complete:
         return values.mean(2, keepdim=True)
-    observed = ~values.isnan()
-    return torch.where(observed, values, 0.0).sum(2, keepdim=True) / observed.sum(2, keepdim=True)
+    return values.nansum(2, keepdim=True) / (~values.isnan()).sum(2, keepdim=True)
 
 
 def _lengths(values: Tensor, complete: bool) -> Tensor:
