@@ -1,15 +1,12 @@
-"""What a run is made of: frozen dataclasses, and the only place that reads YAML configuration.
+"""What a run is made of: frozen dataclasses, and the YAML in which a run keeps them.
 
-A value is taken from the command line, else from the preset, else from the defaults here.
+A value is taken from the command line, else from the preset (`tsattn.presets`), else from the defaults here.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from typing import Any
 
 import yaml
@@ -143,42 +140,6 @@ class RunConfig:
             raise InputError(f"{where}: not a run's configuration ({error}).") from None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Preset:
-    """A named recipe: values for fields of ModelConfig and TrainingConfig, None where it leaves them."""
-
-    name: str
-    summary: str
-    model: dict[str, Any]
-    training: dict[str, Any]
-
-
-def preset_names() -> tuple[str, ...]:
-    """Names of the presets that ship with tsattn, sorted."""
-    folder = resources.files("tsattn.presets")
-    return tuple(sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")))
-
-
-def load_preset(name: str) -> Preset:
-    """The preset of that name. InputError with near names where there is none."""
-    if name not in preset_names():
-        near = difflib.get_close_matches(name, preset_names(), n=1, cutoff=0.4)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
-        raise InputError(f"preset '{name}': there is none.{hint} There are: {', '.join(preset_names())}.")
-    where = f"preset {name}"
-    raw = _mapping(resources.files("tsattn.presets").joinpath(f"{name}.yaml").read_text("utf-8"), where)
-    preset = Preset(
-        name=name,
-        summary=str(raw.pop("summary", "")),
-        model=raw.pop("model", {}),
-        training=raw.pop("training", {}),
-    )
-    _refuse_unknown(where, raw, ())
-    _refuse_unknown(where, preset.model, [f.name for f in dataclasses.fields(ModelConfig)])
-    _refuse_unknown(where, preset.training, [f.name for f in dataclasses.fields(TrainingConfig)])
-    return preset
-
-
 def _mapping(text: str, where: str) -> dict[str, Any]:
     try:
         raw = yaml.safe_load(text)
@@ -187,12 +148,3 @@ def _mapping(text: str, where: str) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise InputError(f"{where}: expected 'key: value' lines, found {type(raw).__name__}.")
     return raw
-
-
-def _refuse_unknown(where: str, given: Mapping[str, Any], allowed: list[str] | tuple[()]) -> None:
-    unknown = sorted(set(given) - set(allowed))
-    if unknown:
-        near = difflib.get_close_matches(unknown[0], allowed, n=1)
-        raise InputError(
-            f"{where}: unknown key '{unknown[0]}'." + (f" Did you mean '{near[0]}'?" if near else "")
-        )

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tsattn.config import TrainingConfig, load_preset, preset_names
+from tsattn.config import TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.errors import InputError
+from tsattn.presets.reading import load_preset, preset_names
 from tsattn.training.plan import plan
 
 

@@ -66,7 +66,13 @@ Layers = Annotated[
     ),
 ]
 Preset = Annotated[
-    str, typer.Option("--preset", metavar="NAME", help="Named recipe.", rich_help_panel=_TRAINING)
+    str,
+    typer.Option(
+        "--preset",
+        metavar="NAME|FILE",
+        help="Recipe: a name that `tsattn preset list` shows, or a YAML file of your own.",
+        rich_help_panel=_TRAINING,
+    ),
 ]
 Epochs = Annotated[
     int | None,

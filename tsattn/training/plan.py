@@ -15,10 +15,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tsattn.config import ModelConfig, TrainingConfig, load_preset
+from tsattn.config import ModelConfig, TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.data.splits import spares_validation
 from tsattn.errors import InputError
+from tsattn.presets.reading import load_preset
 
 VALIDATION_SHARE = 0.2
 EPOCHS, FEWEST_STEPS, MOST_STEPS = 60, 600, 8000
