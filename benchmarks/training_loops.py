@@ -25,14 +25,12 @@ from tsattn.data.collection import Collection
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.training.loop import fit
 from tsattn.training.optimisation import make_optimiser
-from tsattn.training.resident import ResidentCases
+from tsattn.training.resident import Batch, ResidentCases
 
 WIDTH, HEADS, LAYERS = 128, 8, 3
 CPU = torch.device("cpu")
 PUBLISHED_CLIP, PUBLISHED_DROPOUT = 4.0, 0.1
 
-Batch = tuple[Tensor, Tensor, bool]
-"""Values (cases, channels, timepoints), targets (cases,), whether all is observed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,21 +158,21 @@ class Bare:
 
     def __init__(self, model: TransformerClassifier, config: TrainingConfig, device: torch.device) -> None:
         self.model, self.device = model.train(), device
-        self.optimiser, _ = make_optimiser(model, config, 1)
+        self.optimiser = make_optimiser(model, config)
 
     def turn(self, batches: list[Batch], skip: int) -> Turn:
         """A step a batch, timed from the one after the first `skip`."""
         for batch in batches[:skip]:
-            self._step(*batch)
+            self._step(batch)
         begin = now(self.device)
         for batch in batches[skip:]:
-            self._step(*batch)
-        samples = sum(len(targets) for _, targets, _ in batches[skip:])
+            self._step(batch)
+        samples = sum(len(batch.targets) for batch in batches[skip:])
         return now(self.device).since(begin, len(batches) - skip, samples)
 
-    def _step(self, values: Tensor, targets: Tensor, complete: bool) -> None:
+    def _step(self, batch: Batch) -> None:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
-            loss = F.cross_entropy(self.model(values, complete).float(), targets)
+            loss = F.cross_entropy(self.model(batch.values, batch.complete).float(), batch.targets)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         self.optimiser.step()

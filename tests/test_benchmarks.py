@@ -141,11 +141,11 @@ def test_the_bare_loop_gets_the_very_batches_of_the_trainer() -> None:
     device = torch.device("cpu")
     trainer, bare = pair(cases, model_config(cases, "softmax", "linear"), config_of(2, 8), device)
     once = trainer.turn(skip=1, keep=True)
-    assert [len(targets) for _, targets, _ in trainer.batches] == [8, 8, 4] * 2
+    assert [len(batch.targets) for batch in trainer.batches] == [8, 8, 4] * 2
     assert (once.steps, once.samples) == (5, 32)
     batches = trainer.batches
     trainer.turn(skip=1, keep=True)  # every turn has the same
-    for (_, before, _), (_, after, _) in zip(batches, trainer.batches, strict=True):
-        assert torch.equal(before, after)
+    for before, after in zip(batches, trainer.batches, strict=True):
+        assert torch.equal(before.targets, after.targets)
     turn = bare.turn(batches, skip=1)
     assert (turn.steps, turn.samples) == (once.steps, once.samples)

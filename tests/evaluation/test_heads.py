@@ -175,7 +175,7 @@ def test_weights_of_a_case_are_those_behind_its_outputs(
     def keep(mechanism: Mechanism, given: tuple[torch.Tensor, ...], outputs: torch.Tensor) -> None:
         values.append(given[2][0].numpy())
 
-    for block in run.model.blocks:
+    for block in run.single().blocks:
         assert isinstance(block, Block)
         block.attention.mechanism.register_forward_hook(keep)
     found = heads_of_case(run, one(vowels, 2), weights=True)

@@ -86,10 +86,10 @@ def test_a_difference_is_seen(vowels: Collection) -> None:
     """The comparison itself can fail: two models that differ in one weight do not hold."""
     run, other = untrained(vowels, "bn", "linear"), untrained(vowels, "bn", "linear")
     with torch.no_grad():
-        other.model.head.bias[0] += 0.01
+        other.single().head.bias[0] += 0.01
     cpu = torch.device("cpu")
     assert compare(TorchPredictor(run, cpu), TorchPredictor(run, cpu), vowels).holds
     assert not compare(TorchPredictor(run, cpu), TorchPredictor(other, cpu), vowels).holds
     with torch.no_grad():
-        other.model.head.bias[0] = float("nan")
+        other.single().head.bias[0] = float("nan")
     assert not compare(TorchPredictor(run, cpu), TorchPredictor(other, cpu), vowels).holds

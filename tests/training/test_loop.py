@@ -93,9 +93,10 @@ def test_a_loss_that_is_no_number_stops_with_advice() -> None:
 def test_batches_are_cut_to_their_longest_case_and_say_when_they_need_no_mask() -> None:
     collection = slopes()
     cases = ResidentCases(collection, CLASSES, CPU)
-    values, targets, complete = cases.batch(np.array([0, 9, 18, 27]))  # all of 12 timepoints
+    values, targets, complete, without_nan = cases.batch(np.array([0, 9, 18, 27]))  # all of 12 timepoints
     assert values.shape == (4, 1, 12)
     assert complete
+    assert without_nan
     assert targets.tolist() == [0, 1, 0, 1]
     assert not cases.batch(np.array([0, 1]))[2]  # 12 and 13 timepoints
     assert not cases.batch(np.array([32]))[2]  # one length, but a gap

@@ -28,6 +28,7 @@ RECIPES = {
     "averaged, radam, one-cycle": dataclasses.replace(
         PLAIN, averaging=0.9, optimiser="radam", schedule="one-cycle"
     ),
+    "augmented": dataclasses.replace(PLAIN, augment="jitter:0.1+crop:0.8+mixup:0.4"),
     "balanced": dataclasses.replace(PLAIN, sampling="balanced", class_weight="balanced", schedule="constant"),
 }
 

@@ -85,6 +85,16 @@ Sampling = Annotated[
         show_default=False,
     ),
 ]
+Augment = Annotated[
+    str | None,
+    typer.Option(
+        "--augment",
+        metavar="WORDS",
+        help="E.g. jitter:0.03+scale:0.1+crop:0.9+mask:0.1+mixup:0.2; none for nothing.",
+        rich_help_panel=_RECIPE,
+        show_default=False,
+    ),
+]
 Averaging = Annotated[
     float | None,
     typer.Option(

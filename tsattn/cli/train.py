@@ -20,6 +20,7 @@ from tsattn.cli.options import (
     TimeColumn,
 )
 from tsattn.cli.recipe_options import (
+    Augment,
     Averaging,
     ClassWeight,
     Dropout,
@@ -82,6 +83,7 @@ def train(
     label_smoothing: LabelSmoothing = None,
     class_weight: ClassWeight = None,
     sampling: Sampling = None,
+    augment: Augment = None,
     averaging: Averaging = None,
     patience: Patience = None,
     pretrained: Pretrained = None,
@@ -148,6 +150,7 @@ def train(
             "label_smoothing": label_smoothing,
             "class_weight": class_weight,
             "sampling": sampling,
+            "augment": augment,
             "averaging": averaging,
             "patience": patience,
             "pretrained": None if pretrained is None else str(pretrained),

@@ -29,7 +29,7 @@ def train_several(
 
     if ensemble and protocol.name == "kfold":
         raise InputError(
-            "--ensemble makes one model of seeds; the runs of kfold are for judging. Leave one of the two away."
+            "--ensemble makes one model of seeds, and the runs of kfold are for judging. Leave one away."
         )
     first = _prepare(choices, protocol, seeds[0], fold=0)
     folder = choices["out"] or _common_folder(first, protocol, seeds)

@@ -65,10 +65,10 @@ def measure(model: torch.nn.Module, cases: ResidentCases) -> tuple[float, float]
     model.eval()
     sums = torch.zeros(2, device=cases.values.device)
     with torch.inference_mode():
-        for values, targets, complete in cases.by_length(64):
-            logits = model(values, complete).float()
-            loss = F.cross_entropy(logits, targets, reduction="sum")
-            sums += torch.stack([loss, (logits.argmax(1) == targets).sum().float()])
+        for batch in cases.by_length(64):
+            logits = model(batch.values, batch.complete).float()
+            loss = F.cross_entropy(logits, batch.targets, reduction="sum")
+            sums += torch.stack([loss, (logits.argmax(1) == batch.targets).sum().float()])
     loss, right = (sums / len(cases)).tolist()
     return loss, right
 
@@ -76,7 +76,7 @@ def measure(model: torch.nn.Module, cases: ResidentCases) -> tuple[float, float]
 def _run_epoch(training: Training, state: StateFile | None, asked_to_stop: Callable[[], bool]) -> None:
     """The rest of the epoch under way. No step waits for the device unless its state is saved."""
     for batch in training.batches():
-        training.step(*batch)
+        training.step(batch)
         stopping = asked_to_stop()
         if state is not None and (stopping or state.due(epoch_ended=False)):
             _check_finite(training)

@@ -22,6 +22,7 @@ from tsattn.models.attention.foreign import recorded, resolve
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.devices import resolve_device
 from tsattn.runs import check_free, is_finished, read_config, read_split_places
+from tsattn.training.augment import parse_augmentation
 from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_of, with_file, with_test
 from tsattn.training.plan import plan
 from tsattn.training.pretrained import weights_of
@@ -35,7 +36,8 @@ TEST = "@test"
 class Prepared:
     """A training that is about to start.
 
-    split: places among the source's cases. stem: what names of its folders begin with. begun: whether the run folder is there already.
+    split: places among the source's cases. stem: what names of its folders begin with. begun: whether the
+    run folder is there already.
     """
 
     config: RunConfig
@@ -93,6 +95,7 @@ def prepare(
         asked = {**asked, "attention": resolve(asked["attention"])}
     if out is not None:
         check_free(out)
+    parse_augmentation(asked.get("augment") or "")
     if asked.get("pretrained"):
         weights_of(Path(asked["pretrained"]))
     if cutting.window is not None:

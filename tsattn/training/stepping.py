@@ -16,10 +16,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tsattn.config import TrainingConfig
 from tsattn.errors import CheckFailed
 from tsattn.models.classifier import TransformerClassifier
+from tsattn.training.augment import parse_augmentation
 from tsattn.training.balance import case_weights, class_weights
 from tsattn.training.optimisation import Gradients, learning_rate, make_optimiser, mixed_precision
 from tsattn.training.progress import Epoch, Progress
-from tsattn.training.resident import ResidentCases
+from tsattn.training.resident import Batch, ResidentCases
 from tsattn.training.state import State
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,9 @@ class Training:
         self.rate = learning_rate(config, config.epochs * -(-len(cases) // config.batch_size))
         self.class_weight = class_weights(cases, config.class_weight)
         self.case_weight = case_weights(cases, config.sampling)
+        self.augmentation = parse_augmentation(config.augment)
+        self.classes = len(cases.class_counts)
+        self.spread = cases.spread() if self.augmentation else torch.zeros(0)
         self.shuffler = np.random.default_rng(config.seed)
         self.average = None
         if config.averaging:
@@ -68,7 +72,7 @@ class Training:
         waited = last.epoch - self.progress.best.epoch if self._chooses(last) else 0
         return last.epoch >= self.config.epochs or waited >= self.config.patience
 
-    def batches(self) -> Iterator[tuple[Tensor, Tensor, bool]]:
+    def batches(self) -> Iterator[Batch]:
         """What is left of the epoch under way, in its order."""
         self.model.train()
         self.shuffler.bit_generator.state = self.progress.order
@@ -77,12 +81,16 @@ class Training:
         for start in range(self.progress.batch * size, len(order), size):
             yield self.cases.batch(order[start : start + size])
 
-    def step(self, values: Tensor, targets: Tensor, complete: bool) -> None:
-        """One step of the optimiser on values (batch, channels, timepoints) and their classes (batch,)."""
+    def step(self, batch: Batch) -> None:
+        """One step of the optimiser."""
         rate = self.rate(self.progress.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
-        self._backward(values, targets, complete)
+        values, targets = batch.values, batch.targets
+        if self.augmentation:
+            one_hot = F.one_hot(targets, self.classes).float()
+            values, targets = self.augmentation(values, one_hot, batch.without_nan, self.spread)
+        self._backward(values, targets, batch.complete)
         self.sums[2] += self.gradients.clip(self.config.clip)
         self.optimiser.step()
         if self.average is not None:
@@ -91,7 +99,10 @@ class Training:
         self.progress.steps += 1
 
     def _backward(self, values: Tensor, targets: Tensor, complete: bool) -> None:
-        """The batch's gradients, in as many parts as memory asks for; they are the same in one or many."""
+        """The batch's gradients, in as many parts as memory asks for; they are the same in one or many.
+
+        targets: classes (batch,), or shares of them (batch, classes).
+        """
         while True:
             self.gradients.clear()
             try:
@@ -119,7 +130,8 @@ class Training:
                 reduction="sum",
             )
         (loss / of).backward()
-        return torch.stack([loss.detach(), (logits.detach().argmax(1) == targets).sum().float()])
+        hard = targets if targets.ndim == 1 else targets.argmax(1)
+        return torch.stack([loss.detach(), (logits.detach().argmax(1) == hard).sum().float()])
 
     def _take_less(self, error: RuntimeError) -> None:
         cases = self.progress.micro_batch
