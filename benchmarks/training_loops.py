@@ -32,7 +32,6 @@ CPU = torch.device("cpu")
 PUBLISHED_CLIP, PUBLISHED_DROPOUT = 4.0, 0.1
 
 
-
 @dataclass(frozen=True, kw_only=True)
 class Turn:
     """Steps one after the other.

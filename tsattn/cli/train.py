@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -60,9 +60,6 @@ from tsattn.cli.train_options import (
 )
 from tsattn.errors import InputError
 
-if TYPE_CHECKING:
-    from tsattn.training.workflow import Trained
-
 
 def train(
     context: typer.Context,
@@ -119,13 +116,13 @@ def train(
     """
     from tsattn.cli import console
     from tsattn.cli.train_several import train_several
-    from tsattn.cli.training_view import prepare_visibly, prepared_again, run_visibly
+    from tsattn.cli.training_view import prepare_visibly, prepared_again, run_visibly, show_trained
     from tsattn.data.columns import TableOptions
 
     console.hear_remarks()
     if resume is not None:
         _refuse_beside_resume(context)
-        _show(run_visibly(prepared_again(resume, resume, allow_code)), as_json)
+        show_trained(run_visibly(prepared_again(resume, resume, allow_code)), as_json)
         return
     from tsattn.training.protocols import parse_protocol
     from tsattn.training.several import parse_seeds
@@ -185,7 +182,7 @@ def train(
     if print_config:
         console.show_text(prepared.config.to_yaml().rstrip())
     else:
-        _show(run_visibly(prepared), as_json)
+        show_trained(run_visibly(prepared), as_json)
 
 
 def _refuse_beside_resume(context: typer.Context) -> None:
@@ -202,13 +199,3 @@ def _refuse_beside_resume(context: typer.Context) -> None:
             f"--resume takes everything from the run folder; leave {words[typed[0]]} away, or train anew "
             "with another --out."
         )
-
-
-def _show(trained: Trained, as_json: bool) -> None:
-    from tsattn.cli import console
-    from tsattn.cli.training_view import draw_training
-
-    if as_json:
-        console.show_json({"run": str(trained.out), **trained.metrics})
-    else:
-        draw_training(trained)

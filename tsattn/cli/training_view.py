@@ -51,11 +51,22 @@ def run_visibly(prepared: Prepared) -> Trained:
         return workflow.train(prepared, watch, stopping)
 
 
+def show_trained(trained: Trained, as_json: bool) -> None:
+    """What a training came to, for a person or a program."""
+    from tsattn.cli import console
+
+    if as_json:
+        console.show_json({"run": str(trained.out), **trained.metrics})
+    else:
+        draw_training(trained)
+
+
 def draw_training(trained: Trained) -> None:
     """The final table of a training."""
     from rich.markup import escape
     from rich.table import Table
 
+    from tsattn.card import BEST_ON_TEST
     from tsattn.cli import console
 
     metrics = trained.metrics
@@ -66,6 +77,8 @@ def draw_training(trained: Trained) -> None:
         if metrics[part] is not None:
             table.add_row(part, f"{metrics[part]['loss']:.4f}", f"{100 * metrics[part]['accuracy']:.2f} %")
     console.show(table)
+    if metrics["protocol"].startswith(BEST_ON_TEST):
+        console.show(f"protocol {metrics['protocol']}")
     console.show(
         f"epoch {metrics['epoch']} of {metrics['epochs']}, {metrics['seconds']:.1f} s, "
         f"{metrics['parameters']:,} parameters, written to {escape(str(trained.out))}"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tsattn.card import BEST_ON_TEST
 from tsattn.config import ModelConfig, RunConfig, TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
@@ -26,7 +27,7 @@ from tsattn.training.augment import parse_augmentation
 from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_of, with_file, with_test
 from tsattn.training.plan import plan
 from tsattn.training.pretrained import weights_of
-from tsattn.training.protocols import BEST_ON_TEST, parse_protocol, settle
+from tsattn.training.protocols import parse_protocol, settle
 
 TEST = "@test"
 """In `RunConfig.held_out`: the source's own TEST."""
