@@ -18,7 +18,7 @@ from tsattn.errors import CheckFailed
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.training.augment import parse_augmentation
 from tsattn.training.balance import case_weights, class_weights
-from tsattn.training.optimisation import Gradients, learning_rate, make_optimiser, mixed_precision
+from tsattn.training.optimisation import Flat, learning_rate, make_optimiser, mixed_precision
 from tsattn.training.progress import Epoch, Progress
 from tsattn.training.resident import Batch, ResidentCases
 from tsattn.training.state import State
@@ -35,8 +35,8 @@ class Training:
     def __init__(self, model: TransformerClassifier, cases: ResidentCases, config: TrainingConfig) -> None:
         self.model, self.cases, self.config = model, cases, config
         self.device = cases.values.device
-        self.optimiser = make_optimiser(model, config)
-        self.gradients = Gradients(model)
+        self.flat = Flat(model)
+        self.optimiser = make_optimiser(self.flat, config)
         self.rate = learning_rate(config, config.epochs * -(-len(cases) // config.batch_size))
         self.class_weight = class_weights(cases, config.class_weight)
         self.case_weight = case_weights(cases, config.sampling)
@@ -91,7 +91,7 @@ class Training:
             one_hot = F.one_hot(targets, self.classes).float()
             values, targets = self.augmentation(values, one_hot, batch.without_nan, self.spread)
         self._backward(values, targets, batch.complete)
-        self.sums[2] += self.gradients.clip(self.config.clip)
+        self.sums[2] += self.flat.clip(self.config.clip)
         self.optimiser.step()
         if self.average is not None:
             self.average.update_parameters(self.model)
@@ -104,7 +104,7 @@ class Training:
         targets: classes (batch,), or shares of them (batch, classes).
         """
         while True:
-            self.gradients.clear()
+            self.flat.clear()
             try:
                 sums = torch.zeros_like(self.sums)
                 for start in range(0, len(values), self.progress.micro_batch):
