@@ -19,7 +19,8 @@ from typing import TypeVar
 
 from tsattn.config import Code
 from tsattn.errors import InputError
-from tsattn.models.attention.registry import NotRegistrable, Origin, Part, parse, parts, registering_from
+from tsattn.models.attention.registry import Origin, Part, parse, parts, registering_from
+from tsattn.models.attention.requirements import NotRegistrable
 
 T = TypeVar("T")
 MODULES = "tsattn_foreign_"

@@ -49,7 +49,7 @@ def refuse_wrong_outputs(mechanism: Mechanism, name: str) -> None:
     def judge(_: nn.Module, given: tuple[Tensor, ...], output: object) -> None:
         if torch.compiler.is_exporting() or len(given) < 3:
             return
-        q, _, v, *_ = given
+        q, v = given[0], given[2]
         wanted = (*q.shape[:3], v.shape[3])
         # Under autocast what uses the output takes any type.
         any_type = torch.is_autocast_enabled(v.device.type)
