@@ -77,9 +77,8 @@ def test_flat_parameters_step_as_torch_steps_each() -> None:
         plain.step()
         torch.testing.assert_close(norm, expected)
     for name, value in other.state_dict().items():
-        if name.endswith(
-            "project_in.bias"
-        ):  # of the keys it has no gradient but rounding, which Adam enlarges
+        # The bias of keys has no gradient but rounding, which Adam makes as large as any other.
+        if name.endswith("project_in.bias"):
             continue
         torch.testing.assert_close(one.state_dict()[name], value, rtol=1e-4, atol=1e-6)
 

@@ -22,6 +22,7 @@ from tsattn.errors import InputError
 from tsattn.models.attention.foreign import recorded, resolve
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.devices import resolve_device
+from tsattn.presets.reading import load_preset
 from tsattn.runs import check_free, is_finished, read_config, read_split_places
 from tsattn.training.augment import parse_augmentation
 from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_of, with_file, with_test
@@ -92,8 +93,9 @@ def prepare(
     if threads is not None:
         torch.set_num_threads(threads)
     chosen_device = resolve_device(device)
-    if asked.get("attention") is not None:
-        asked = {**asked, "attention": resolve(asked["attention"])}
+    recipe = load_preset(preset)  # its mistakes are said before data are read
+    if (attention := asked.get("attention") or recipe.model.get("attention")) is not None:
+        asked = {**asked, "attention": resolve(attention)}
     if out is not None:
         check_free(out)
     parse_augmentation(asked.get("augment") or "")
