@@ -169,6 +169,7 @@ def test_seeds_become_one_model(tsattn: Command, tmp_path: Path) -> None:
     session = onnxruntime.InferenceSession(tmp_path / "both" / "model.onnx")
     np.testing.assert_allclose(session.run(None, {"values": values})[0], together, atol=1e-5)
     assert tsattn("eval", "both", "--heads").code == 2
+    assert "--seed and --seeds both" in tsattn(*words, "--seed", "1").err
 
     place = words.index("--epochs") + 1
     other = tsattn(*words[:place], "3", *words[place + 1 :])

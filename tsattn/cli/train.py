@@ -172,6 +172,8 @@ def train(
         "registry": registry,
     }
     asked_for = parse_protocol(protocol)
+    if seeds is not None and "seed" in _typed(context):
+        raise InputError("--seed and --seeds both say which: type one of them.")
     if ensemble and seeds is None:
         raise InputError("--ensemble makes one model of several seeds: type --seeds too, e.g. --seeds 5.")
     if (seeds is not None or asked_for.name in ("kfold", "refit")) and not print_config:
@@ -187,15 +189,16 @@ def train(
 
 def _refuse_beside_resume(context: typer.Context) -> None:
     """--resume takes everything from the folder; what is typed beside it would be ignored."""
-    allowed = ("resume", "allow_code", "as_json")
-    typed = [
-        name
-        for name in context.params
-        if name not in allowed and str(context.get_parameter_source(name)).endswith("COMMANDLINE")
-    ]
-    if typed:
+    if typed := [name for name in _typed(context) if name not in ("resume", "allow_code", "as_json")]:
         words = {p.name: p.opts[0] for p in context.command.params}
         raise InputError(
             f"--resume takes everything from the run folder; leave {words[typed[0]]} away, or train anew "
             "with another --out."
         )
+
+
+def _typed(context: typer.Context) -> list[str]:
+    """Names of the parameters that stand on the command line."""
+    return [
+        name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")
+    ]

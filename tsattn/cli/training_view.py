@@ -117,6 +117,7 @@ def _watching(prepared: Prepared) -> Iterator[Callable[[Epoch], None]]:
         TextColumn("left"),
         TimeRemainingColumn(),
         console=console.err,
+        refresh_per_second=4,  # each drawing takes time from the step
         disable=not console.err.is_terminal,
     )
     with bar:

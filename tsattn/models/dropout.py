@@ -58,6 +58,8 @@ class StochasticDepth(nn.Module):
 
 def _mask(x: Tensor, dropped: int) -> Tensor:
     """Like x: zero with the chance dropped / LEVELS, else what keeps the mean."""
-    drawn = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None)
-    kept = drawn.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - LEVELS // 2
-    return kept.to(x.dtype).mul_(LEVELS / (LEVELS - dropped))
+    *rows, last = x.shape
+    drawn = torch.empty((*rows, -(-last // 4)), dtype=torch.int64).random_(-(1 << 63), None)
+    drawn = drawn.view(torch.int16)[..., :last]
+    kept = torch.ge(drawn, dropped - LEVELS // 2, out=torch.empty(x.shape, dtype=x.dtype))
+    return kept.mul_(LEVELS / (LEVELS - dropped))
