@@ -12,6 +12,7 @@ import resource
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -110,12 +111,10 @@ def limited(folder: Path) -> dict[str, Any]:
     train(write(folder, "tiny", 4, 40), folder / "first")  # what is only loaded once
     found: dict[str, Any] = {}
 
-    many = write(folder, "many", 16, 700)
+    many = write(folder, "many", 16, 600)
     heard.clear()
-    known, fitting.free_bytes = fitting.free_bytes, lambda device: None
-    with Limit(80_000_000):
+    with mock.patch.object(fitting, "free_bytes", return_value=None), Limit(80_000_000):
         ran_out = train(many, folder / "ran_out", epochs=2, tokens="linear")
-    fitting.free_bytes = known
     found["ran_out"] = heard.copy()
 
     heard.clear()

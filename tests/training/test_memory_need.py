@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tsattn.training.plan import parse_batch_size, plan
 
 CPU = torch.device("cpu")
 TWO = ModelConfig(channels=2, classes=2)
+SMALL = replace(TWO, width=16, heads=2, layers=1, attention="softmax", tokens="linear")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="limits and peaks are told by Linux")
 
 
@@ -71,7 +73,7 @@ def test_what_cannot_fit_is_refused_with_what_would(limited: dict[str, Any]) -> 
 @linux
 def test_fewer_cases_at_once_where_a_batch_does_not_fit(limited: dict[str, Any]) -> None:
     (said,) = limited["fewer"]
-    assert re.fullmatch(r"A step on 16 cases of up to 700 .* beginning with [1-8] at once .*", said)
+    assert re.fullmatch(r"A step on 16 cases of up to 600 .* beginning with [1-8] at once .*", said)
 
 
 @linux
@@ -86,7 +88,7 @@ def test_gradients_of_parts_train_the_same(limited: dict[str, Any]) -> None:
     assert max(limited["differences"]) < 1e-4
 
 
-@pytest.mark.parametrize("spec", ["softmax", "bn+sh", "local:32"])
+@pytest.mark.parametrize("spec", ["softmax", "local:32"])
 @pytest.mark.parametrize("complete", [True, False])
 def test_the_fused_kernel_is_counted_and_no_matrix_of_all_tokens(spec: str, complete: bool) -> None:
     model = TransformerClassifier(ModelConfig(channels=2, classes=2, attention=spec))
@@ -126,8 +128,9 @@ def test_what_looks_at_values_cannot_be_estimated() -> None:
 
 def test_auto_fits_half_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     many = cases(400, 100)
+    asked = {"width": 16, "heads": 2, "layers": 1, "attention": "softmax", "tokens": "linear"}
     series = Series(channels=2, timepoints=100, complete=True)
-    needs = {size: needs_of(TWO, size, series, CPU) or 0 for size in (8, 16)}
+    needs = {size: needs_of(SMALL, size, series, CPU) or 0 for size in (8, 16)}
     for free, expected in (
         (10**15, 64),
         (2 * needs[16], 16),
@@ -136,12 +139,12 @@ def test_auto_fits_half_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None
         (0, 1),
     ):
         monkeypatch.setattr(fitting, "free_bytes", lambda device, free=free: free)
-        assert largest_batch(TWO, many, CPU) == expected
+        assert largest_batch(SMALL, many, CPU) == expected
     monkeypatch.setattr(fitting, "free_bytes", lambda device: 10**15)
-    assert largest_batch(TWO, cases(40, 100), CPU) == 8  # at most a quarter of the cases
-    assert plan(many, "base", {"batch_size": "auto"})[1].batch_size == 64
+    assert largest_batch(SMALL, cases(40, 100), CPU) == 8  # at most a quarter of the cases
+    assert plan(many, "base", {**asked, "batch_size": "auto"})[1].batch_size == 64
     monkeypatch.setattr(fitting, "free_bytes", lambda device: None)
-    assert plan(many, "base", {"batch_size": "auto"})[1].batch_size == 16  # the rule
+    assert plan(many, "base", {**asked, "batch_size": "auto"})[1].batch_size == 16  # the rule
 
 
 def test_words_for_a_batch() -> None:
