@@ -124,6 +124,7 @@ def train(
         _refuse_beside_resume(context)
         show_trained(run_visibly(prepared_again(resume, resume, allow_code)), as_json)
         return
+    from tsattn.training.plan import parse_batch_size
     from tsattn.training.protocols import parse_protocol
     from tsattn.training.several import parse_seeds
 
@@ -138,7 +139,7 @@ def train(
             "heads": heads,
             "layers": layers,
             "epochs": epochs,
-            "batch_size": batch_size,
+            "batch_size": None if batch_size is None else parse_batch_size(batch_size),
             "learning_rate": learning_rate,
             "optimiser": optimiser,
             "schedule": schedule,

@@ -86,12 +86,11 @@ Epochs = Annotated[
     ),
 ]
 TrainingBatch = Annotated[
-    int | None,
+    str | None,
     typer.Option(
         "--batch-size",
-        min=1,
-        metavar="N",
-        help="Default: 16, 32 from 1,000 cases on, 64 from 4,000.",
+        metavar="N|auto",
+        help="Default: 16, 32 from 1,000 cases on, 64 from 4,000. auto: what half of the free memory holds.",
         rich_help_panel=_TRAINING,
         show_default=False,
     ),

@@ -34,6 +34,9 @@ def train_several(
             "--ensemble makes one model of seeds, and the runs of kfold are for judging. Leave one away."
         )
     first = _prepare(choices, protocol, seeds[0], fold=0)
+    if choices["asked"]["batch_size"] is not None:  # what 'auto' finds for the first holds for all
+        size = first.config.training.batch_size
+        choices = {**choices, "asked": {**choices["asked"], "batch_size": size}}
     folder = choices["out"] or _common_folder(first, protocol, seeds)
     if len(seeds) == 1 and not protocol.folds and not ensemble:
         train_one(choices, protocol, seeds[0], 0, folder)

@@ -39,6 +39,7 @@ def fit(
     *,
     state: StateFile | None = None,
     asked_to_stop: Callable[[], bool] = never,
+    micro_batch: int | None = None,
 ) -> Fit:
     """Trains `model` in place and leaves it with the chosen weights, in evaluation mode.
 
@@ -46,26 +47,35 @@ def fit(
     between equals, and training stops after `patience` epochs without a better one; without, the last.
     state: where the training is kept and, if something is there, from where it goes on: to the byte as if it
     had never stopped. asked_to_stop: heard after every step.
+    micro_batch: cases that go through the model at once at first, all of a batch without it.
     CheckFailed when the loss is no longer a number, Interrupted when asked to stop, state saved.
     """
     training = Training(model, train, config)
+    training.progress.micro_batch = micro_batch or config.batch_size
     if state is not None and (saved := state.load()) is not None:
         training.restore(saved)
     while not training.finished:
         _run_epoch(training, state, asked_to_stop)
-        held_out = None if validation is None else measure(training.judged, validation)
+        held_out = (
+            None
+            if validation is None
+            else measure(training.judged, validation, 4 * training.progress.micro_batch)
+        )
         watch(training.end_epoch(held_out))
         if state is not None and state.due(epoch_ended=True):
             state.save(training.state())
     return Fit(history=training.history, chosen=training.take_chosen())
 
 
-def measure(model: torch.nn.Module, cases: ResidentCases) -> tuple[float, float]:
-    """Mean cross-entropy and accuracy in [0, 1] over all cases, with the model in evaluation mode."""
+def measure(model: torch.nn.Module, cases: ResidentCases, at_once: int = 64) -> tuple[float, float]:
+    """Mean cross-entropy and accuracy in [0, 1] over all cases, with the model in evaluation mode.
+
+    at_once: the most cases in a pass, if less than 64. Without gradients one takes a few times less memory.
+    """
     model.eval()
     sums = torch.zeros(2, device=cases.values.device)
     with torch.inference_mode():
-        for batch in cases.by_length(64):
+        for batch in cases.by_length(min(64, at_once)):
             logits = model(batch.values, batch.complete).float()
             loss = F.cross_entropy(logits, batch.targets, reduction="sum")
             sums += torch.stack([loss, (logits.argmax(1) == batch.targets).sum().float()])

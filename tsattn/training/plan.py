@@ -1,7 +1,8 @@
 """From what the user typed and what the data are to a resolved configuration: the recipe's rules.
 
 Rules, each overridden by its option:
-- a batch holds 16 cases, 32 from 1,000 training cases on and 64 from 4,000;
+- a batch holds 16 cases, 32 from 1,000 training cases on and 64 from 4,000; with 'auto' as many as half of
+  the free memory has room for, see `tsattn.training.fitting`;
 - 60 epochs, more where that would be fewer than 600 steps, fewer where it would be more than 8,000;
 - a validation part (a fifth, stratified) is held out where TRAIN has at least 500 cases, on average 25
   a class and, where cases belong to groups, ten of those: it then knows an accuracy to about three
@@ -21,18 +22,33 @@ from tsattn.data.splits import spares_validation
 from tsattn.errors import InputError
 from tsattn.presets.reading import load_preset
 
+AUTO = "auto"
 VALIDATION_SHARE = 0.2
 EPOCHS, FEWEST_STEPS, MOST_STEPS = 60, 600, 8000
+MOST_CASES = 1_000_000
+
+
+def parse_batch_size(word: str) -> int | str:
+    """A number of cases or 'auto'. InputError for anything else."""
+    if word == AUTO:
+        return word
+    if not word.isdecimal() or not 1 <= int(word) <= MOST_CASES:
+        raise InputError(f"--batch-size {word}: expected a number of cases, as in 16, or the word {AUTO}.")
+    return int(word)
 
 
 def plan(
-    train: Collection, preset: str, asked: Mapping[str, Any], groups: Sequence[str] | None = None
+    train: Collection,
+    preset: str,
+    asked: Mapping[str, Any],
+    groups: Sequence[str] | None = None,
+    device: str = "cpu",
 ) -> tuple[ModelConfig, TrainingConfig]:
     """Configurations for these training cases: `asked` before preset before rules and defaults.
 
     asked: values by field name of either configuration; None where the user said nothing.
-    groups: of the cases, where some may not be torn apart. InputError for a preset that there is not
-    and a learning rate that is no rate.
+    groups: of the cases, where some may not be torn apart. device: where it will be trained.
+    InputError for a preset that there is not and a learning rate that is no rate.
     """
     assert train.labels is not None
     recipe = load_preset(preset)
@@ -49,6 +65,9 @@ def plan(
         **{name: value for name, value in said.items() if name not in model_fields},
     }
     training.setdefault("validation", VALIDATION_SHARE if spares_validation(train.labels, groups) else 0.0)
+    if training.get("batch_size") == AUTO:
+        del training["batch_size"]
+        training |= _fitting_batch(ModelConfig(**model), train, device)
     cases = len(train)
     training.setdefault("batch_size", 16 if cases < 1000 else 32 if cases < 4000 else 64)
     steps = max(1, -(-round(cases * (1 - training["validation"])) // training["batch_size"]))
@@ -62,3 +81,13 @@ def plan(
     if config.keep_epoch not in ("best", "last"):
         raise InputError(f"keep_epoch: expected best or last, not '{config.keep_epoch}'.")
     return ModelConfig(**model), config
+
+
+def _fitting_batch(model: ModelConfig, train: Collection, device: str) -> dict[str, int]:
+    """The batch size that memory suggests, if it can be known."""
+    import torch
+
+    from tsattn.training.fitting import largest_batch
+
+    found = largest_batch(model, train, torch.device(device))
+    return {} if found is None else {"batch_size": found}

@@ -106,7 +106,7 @@ def prepare(
     loaded = load_split(source, "train", table, registry)
     how = parse_preparation(cutting.resample, cutting.window, cutting.stride, loaded.collection)
     cut = prepare_cases(loaded.collection, how)
-    model_config, training = plan(cut.cases, preset, asked, groups_of(cut))
+    model_config, training = plan(cut.cases, preset, asked, groups_of(cut), chosen_device.type)
     if holding.file is not None:
         divided = with_file(cut, holding.file, table, how)
     elif holding.test:

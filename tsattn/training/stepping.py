@@ -16,6 +16,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tsattn.config import TrainingConfig
 from tsattn.errors import CheckFailed
 from tsattn.models.classifier import TransformerClassifier
+from tsattn.models.memory import give_back_memory
 from tsattn.training.augment import parse_augmentation
 from tsattn.training.balance import case_weights, class_weights
 from tsattn.training.optimisation import Flat, learning_rate, make_optimiser, mixed_precision
@@ -24,6 +25,14 @@ from tsattn.training.resident import Batch, ResidentCases
 from tsattn.training.state import State
 
 logger = logging.getLogger(__name__)
+
+# Of torch's allocator and of oneDNN, which computes convolutions on CPUs and does not say what it lacks.
+_OUT_OF_MEMORY = (
+    "DefaultCPUAllocator",
+    "could not create a primitive",
+    "could not create a memory",
+    "bad_alloc",
+)
 
 
 class Training:
@@ -110,13 +119,14 @@ class Training:
                 for start in range(0, len(values), self.progress.micro_batch):
                     part = slice(start, start + self.progress.micro_batch)
                     sums[:2] += self._part(values[part], targets[part], complete, len(values))
-            except RuntimeError as error:
+            except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
                 self._take_less(error)
             else:
                 self.sums += sums
                 return
+            give_back_memory(self.device)  # here the error is gone, and with it the tensors it held
 
     def _part(self, values: Tensor, targets: Tensor, complete: bool, of: int) -> Tensor:
         """Adds the gradients of a part of `of` cases; (2,) summed loss and number of right cases."""
@@ -133,7 +143,7 @@ class Training:
         hard = targets if targets.ndim == 1 else targets.argmax(1)
         return torch.stack([loss.detach(), (logits.detach().argmax(1) == hard).sum().float()])
 
-    def _take_less(self, error: RuntimeError) -> None:
+    def _take_less(self, error: Exception) -> None:
         cases = self.progress.micro_batch
         if cases == 1:
             raise CheckFailed(
@@ -141,8 +151,6 @@ class Training:
                 "--attention linear or local, a smaller --width, or --window for long recordings."
             ) from error
         self.progress.micro_batch = -(-cases // 2)
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
         logger.warning(
             "Memory ran out with %d cases at once; going on with %d at once and gradients summed, "
             "which trains the same.",
@@ -232,6 +240,8 @@ class Training:
         return self.progress.seconds + time.perf_counter() - self._since
 
 
-def is_out_of_memory(error: RuntimeError) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     """Whether torch says that a device or the host has no more memory."""
-    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return any(words in str(error) for words in _OUT_OF_MEMORY)

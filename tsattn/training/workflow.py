@@ -22,6 +22,7 @@ from tsattn.errors import CheckFailed, Interrupted
 from tsattn.models.memory import keep_freed_memory
 from tsattn.runs import abandon, begin_run, finish_run, held
 from tsattn.runs.files import METRICS, STATE
+from tsattn.training.fitting import micro_batch
 from tsattn.training.loop import Fit, fit, never
 from tsattn.training.preparing import Prepared
 from tsattn.training.pretrained import begin_with
@@ -52,7 +53,8 @@ def train(
     """Trains and writes the run folder; `watch` hears of every epoch.
 
     Interrupted when asked to stop and CheckFailed when the weights diverged: the folder then holds the
-    state that was saved last. InputError where another process trains the same folder.
+    state that was saved last. InputError where another process trains the same folder, and where there is not
+    enough memory for a single case.
     """
     keep_freed_memory()
     config, device, out = prepared.config, torch.device(prepared.config.device), prepared.out
@@ -63,13 +65,22 @@ def train(
     classes = prepared.train.classes
     train_cases = ResidentCases(prepared.train, classes, device)
     held_out = None if prepared.validation is None else ResidentCases(prepared.validation, classes, device)
+    at_once = config.training.batch_size
     if not prepared.begun:
+        at_once = micro_batch(model, config.model, at_once, train_cases)
         begin_run(out, config=config, split=prepared.split, environment=_environment(config))
     with held(out):
         state = StateFile(out / STATE)
         try:
             result = fit(
-                model, train_cases, held_out, config.training, watch, state=state, asked_to_stop=asked_to_stop
+                model,
+                train_cases,
+                held_out,
+                config.training,
+                watch,
+                state=state,
+                asked_to_stop=asked_to_stop,
+                micro_batch=at_once,
             )
         except Interrupted as stop:
             raise Interrupted(

@@ -30,8 +30,11 @@ class Softmax(Mechanism):
     def forward(self, q: Tensor, k: Tensor, v: Tensor, observed: Tensor | None) -> Tensor:
         mask = None
         if observed is not None:
-            # ONNX Runtime fails on a mask that still has to be broadcast over queries.
-            mask = observed[:, None, None, :].expand(-1, 1, q.shape[2], -1)  # (B, 1, L, S)
+            mask = observed[:, None, None, :]  # (B, 1, 1, S)
+            if torch.compiler.is_exporting():
+                # ONNX Runtime fails on a mask that still has to be broadcast over queries. Elsewhere the
+                # broadcast one would be written out: more memory than all else.
+                mask = mask.expand(-1, 1, q.shape[2], -1)  # (B, 1, L, S)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
