@@ -48,7 +48,9 @@ def read_members(path: Path) -> Members | None:
         names = tuple(str(name) for name in content["members"])
         ensemble = bool(content["ensemble"])
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{place}: not a list of runs ({error}). Type the training again to mend it.") from None
+        raise InputError(
+            f"{place}: not a list of runs ({error}). Type the training again to mend it."
+        ) from None
     if not names or any(Path(name).name != name for name in names):
         raise InputError(f"{place}: it names no runs beside it. Type the training again to mend it.")
     return Members(names=names, ensemble=ensemble)

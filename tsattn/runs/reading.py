@@ -22,8 +22,8 @@ from tsattn.models.attention import foreign
 from tsattn.models.attention.installed import find_installed
 from tsattn.models.classifier import Probabilities, TransformerClassifier
 from tsattn.models.devices import resolve_device
-from tsattn.runs.members import Ensemble, Members, read_members
 from tsattn.runs.files import CARD_KEY, CODE, CONFIG, METRICS, SPLIT, STATE, WEIGHTS
+from tsattn.runs.members import Ensemble, Members, read_members
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +141,9 @@ def read_split_places(path: Path) -> dict[str, list[int]]:
         split = json.loads(place.read_text("utf-8"))
         return {str(part): [int(case) for case in cases] for part, cases in split.items()}
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        raise InputError(f"{place}: not the split of a run ({error}). Train again with another --out.") from None
+        raise InputError(
+            f"{place}: not the split of a run ({error}). Train again with another --out."
+        ) from None
 
 
 def is_finished(path: Path) -> bool:

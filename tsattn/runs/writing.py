@@ -28,7 +28,6 @@ from tsattn.errors import InputError
 from tsattn.models.attention import foreign
 from tsattn.runs.files import (
     CARD_KEY,
-    CODE,
     CONFIG,
     ENVIRONMENT,
     HISTORY,
