@@ -7,6 +7,7 @@ import platform
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,12 @@ from tsattn.models.memory import keep_freed_memory
 from tsattn.runs import abandon, begin_run, finish_run, held
 from tsattn.runs.files import STATE
 from tsattn.training.loop import Fit, fit, never
+from tsattn.training.parallel import Alone, Company, ProcessLost
 from tsattn.training.preparing import Prepared
 from tsattn.training.pretrained import begin_with
 from tsattn.training.progress import Epoch
 from tsattn.training.resident import ResidentCases
-from tsattn.training.state import StateFile
+from tsattn.training.state import BorrowedStateFile, StateFile
 from tsattn.training.statistics import take_statistics
 
 PACKAGES = ("torch", "numpy", "aeon", "pandas", "pyarrow", "onnx", "safetensors")
@@ -41,15 +43,21 @@ class Trained:
 
 
 def train(
-    prepared: Prepared, watch: Callable[[Epoch], None], asked_to_stop: Callable[[], bool] = never
+    prepared: Prepared,
+    watch: Callable[[Epoch], None],
+    asked_to_stop: Callable[[], bool] = never,
+    company: Company | None = None,
 ) -> Trained:
     """Trains and writes the run folder; `watch` hears of every epoch.
 
-    Interrupted when asked to stop and CheckFailed when the weights diverged: the folder then holds the
-    state that was saved last. InputError where another process trains the same folder.
+    company: the processes that train it together, of which the first writes; all of them call this.
+    Interrupted when asked to stop and CheckFailed when the weights diverged or a process of the company
+    ended: the folder then holds the state that was saved last. InputError where another training has it.
     """
+    company = company or Alone()
     keep_freed_memory()
-    config, device, out = prepared.config, torch.device(prepared.config.device), prepared.out
+    config, out = prepared.config, prepared.out
+    device = company.device(torch.device(config.device))
     take_statistics(prepared.model, prepared.train)
     if config.training.pretrained:
         begin_with(prepared.model, Path(config.training.pretrained))
@@ -57,18 +65,34 @@ def train(
     classes = prepared.train.classes
     train_cases = ResidentCases(prepared.train, classes, device)
     held_out = None if prepared.validation is None else ResidentCases(prepared.validation, classes, device)
+    training = partial(
+        fit,
+        model,
+        train_cases,
+        held_out,
+        config.training,
+        watch,
+        asked_to_stop=asked_to_stop,
+        company=company,
+    )
+    if not company.leads:
+        result = training(state=BorrowedStateFile(out / STATE))
+        return Trained(out=out, metrics=_metrics(result, prepared))
     if not prepared.begun:
-        begin_run(out, config=config, split=prepared.split, environment=_environment(config))
+        begin_run(out, config=config, split=prepared.split, environment=_environment(config, company.size))
     with held(out):
         state = StateFile(out / STATE)
         try:
-            result = fit(
-                model, train_cases, held_out, config.training, watch, state=state, asked_to_stop=asked_to_stop
-            )
+            result = training(state=state)
         except Interrupted as stop:
             raise Interrupted(
-                f"{out}: {stop}. Nothing is lost: go on with `tsattn train --resume {out}`."
+                f"{out}: {stop}. Nothing is lost: go on with `{company.command} --resume {out}`."
             ) from None
+        except ProcessLost as lost:
+            if not state.path.exists():
+                abandon(out)
+                raise ProcessLost(f"{out}: {lost} Nothing had been saved: begin again.") from None
+            raise ProcessLost(f"{out}: {lost} Go on with `{company.command} --resume {out}`.") from None
         except BaseException as failure:
             if not state.path.exists():  # nothing that could be gone on with
                 abandon(out)
@@ -138,12 +162,13 @@ def _versions() -> dict[str, str]:
     return {"tsattn": __version__, **{name: importlib.metadata.version(name) for name in PACKAGES}}
 
 
-def _environment(config: RunConfig) -> dict[str, Any]:
+def _environment(config: RunConfig, processes: int) -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "device": config.device,
         "device_name": torch.cuda.get_device_name() if config.device == "cuda" else platform.machine(),
         "threads": config.threads,
+        "processes": processes,
         "versions": _versions(),
     }
