@@ -18,19 +18,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim import AdamW
 from torch.utils.data import DataLoader
 
 from tsattn.config import ModelConfig, TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.training.loop import fit
-from tsattn.training.optimisation import make_optimiser
 from tsattn.training.resident import Batch, ResidentCases
 
 WIDTH, HEADS, LAYERS = 128, 8, 3
 CPU = torch.device("cpu")
 PUBLISHED_CLIP, PUBLISHED_DROPOUT = 4.0, 0.1
-
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +157,7 @@ class Bare:
 
     def __init__(self, model: TransformerClassifier, config: TrainingConfig, device: torch.device) -> None:
         self.model, self.device = model.train(), device
-        self.optimiser = make_optimiser(model, config)
+        self.optimiser = AdamW(model.parameters(), lr=config.learning_rate, fused=True)
 
     def turn(self, batches: list[Batch], skip: int) -> Turn:
         """A step a batch, timed from the one after the first `skip`."""

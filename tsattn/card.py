@@ -10,6 +10,8 @@ from typing import Any
 from tsattn.errors import InputError
 
 CARD_FORMAT = 1
+BEST_ON_TEST = "best-on-test"
+"""Begins the protocol of a model whose epoch TEST has chosen, so that TEST says nothing of new cases."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tsattn.models.attention import Mechanism, build, laws, parts
+from tsattn.models.attention.batch_normalised import VARIANCE_FLOOR, _in_few_places, _moments, _share
 from tsattn.models.attention.laws import HEADS, LENGTH, at_observed, gaps, moved, tensors
 
 
@@ -118,6 +119,30 @@ def test_a_window_longer_than_the_series_costs_no_more_than_the_series() -> None
 def test_linear_attention_of_small_features_is_still_an_average() -> None:
     """Features of very negative queries and keys are tiny, their ratio is not."""
     _, _, v = tensors(1)
-    q = k = torch.full_like(v, -5.0)
+    q = k = torch.full_like(v, -7.0)
     mixed = build("linear", HEADS)(q, k, v, None)
     torch.testing.assert_close(mixed, v.mean(2, keepdim=True).expand_as(v), rtol=0, atol=1e-5)
+
+
+def test_an_exported_graph_computes_the_same(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Export takes other paths; of keys that hardly vary, so that what is added to a variance counts."""
+    mechanism, observed = make(spec).double(), gaps(2)
+    q, k, v = (x.double() for x in tensors(2))
+    expected = [mechanism(q, 1e-3 * k, v, mask) for mask in (None, observed)]
+    monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
+    for mask, before in zip((None, observed), expected, strict=True):
+        torch.testing.assert_close(mechanism(q, 1e-3 * k, v, mask), before, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_statistics_of_a_long_series_are_not_taken_in_16_bits(masked: bool) -> None:
+    """A count of 3001 is none of bfloat16's numbers, and neither is a mean far from zero."""
+    k = (30 + 3 * torch.randn(1, 2, 3001, 4)).bfloat16()
+    share = _share(k, torch.ones(1, 3001, dtype=torch.bool) if masked else None)
+    mean, variance = k.double().mean(2, keepdim=True), k.double().var(2, correction=0, keepdim=True)
+    found, found_variance = _moments(k, share)
+    _, short, minus_scale = _in_few_places(k, k, share, 1.0)
+    for one in (found, short):
+        torch.testing.assert_close(one.double(), mean, rtol=1e-5, atol=0)
+    for one in (found_variance, -1 / minus_scale - VARIANCE_FLOOR):
+        torch.testing.assert_close(one.double(), variance, rtol=1e-4, atol=0)

@@ -38,6 +38,8 @@ def test_refused_combinations_name_one_that_is_accepted(refused: str) -> None:
     [
         ("sofmax", "there is no part 'sofmax'. Did you mean 'softmax'?"),
         ("bm", "Did you mean 'bn'?"),
+        ("BN+SH", "Did you mean 'bn'?"),
+        ("softmax+softmax", "only one core can compute attention, write 'softmax'."),
         ("", "there is no part ''"),
         ("bn++sh", "there is no part ''"),
         ("linear+softmax", "only one core can compute attention, write 'linear' or 'softmax'"),
@@ -57,6 +59,7 @@ def test_refusals(typed: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
+        ("bn:", "beta must be a number of at most 1000 or learn, not '' (usage: bn:beta|learn)"),
         ("local:0", "the window must be a whole number of timepoints, 1 to 4096, not '0' (usage: local:W)"),
         ("local:x", "the window must be"),
         ("local:100000", "the window must be"),
@@ -66,6 +69,7 @@ def test_refusals(typed: str, says: str) -> None:
         ("bn:1e40", "beta must be a number of at most 1000 or learn, not '1e40'"),
         ("bn:-1001", "beta must be a number of at most 1000 or learn, not '-1001'"),
         ("conv:4", "the kernel must be an odd number of timepoints, not '4'"),
+        ("conv:1000000001", "the kernel must be at most 255 timepoints, not '1000000001'"),
         ("conv:-3", "the kernel must be an odd number"),
         ("sh:1,0", "scales must be whole numbers of timepoints, 1 to 4096, not '1,0'"),
         ("sh:", "scales must be"),
@@ -76,5 +80,5 @@ def test_refusals(typed: str, says: str) -> None:
 )
 def test_refused_options(typed: str, says: str) -> None:
     with pytest.raises(InputError) as error:
-        build(typed, Heads(8, 4))
+        build(str(parse(typed)), Heads(8, 4))
     assert says in str(error.value)

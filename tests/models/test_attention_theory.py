@@ -10,6 +10,7 @@ from sklearn.svm import SVR
 
 from tsattn.errors import InputError
 from tsattn.models.attention import Heads, Mechanism, build, parse, parts
+from tsattn.models.attention.sparse import DEFAULT_WINDOW
 from tsattn.models.attention.theory import CORES, NO_DUAL, WRAPPERS, Regression, regression
 
 DIM, KEYS = 4, 24
@@ -17,7 +18,9 @@ SCALE = 2
 ONE_HEAD = Heads(1, DIM)
 
 STATED = ["softmax", "linear", "local:5", "strided:4", "bn", "bn:0.5", "linear+bn", "local:5+bn", "conv:5+bn"]
+STATED += ["local:1", "strided", "bn:learn", "bn:0", "conv"]
 POOLED = [f"sh:{SCALE}", f"bn+sh:{SCALE}", f"linear+bn+sh:{SCALE}", f"local:6+sh:{SCALE}", f"sh:{SCALE}+bn"]
+POOLED += [f"local:1+sh:{SCALE}", f"strided:6+sh:{SCALE}", f"local:4+sh:{SCALE}+conv"]
 
 
 def points(seed: int, count: int = KEYS) -> NDArray[np.float64]:
@@ -126,6 +129,15 @@ def test_words() -> None:
     assert said.product == "Φ(x)ᵀΦ(y) = exp(xᵀy / √D)"
     assert said.points.startswith("all keys, pooled")
     assert said.first == ("batch normalisation: x → (x − μ) ⊘ s, μ and s² + 1e-5 of the keys",)
+
+
+def test_a_default_is_said_as_it_is_built() -> None:
+    for core in ("local", "strided"):
+        assert f" within {DEFAULT_WINDOW} timepoints" in regression(core).statement.points
+        sees = regression(core).sees(99, 99, 1)
+        assert np.flatnonzero(sees[40]).max() in (40 + DEFAULT_WINDOW, 96)
+    assert "over 3 timepoints" in regression("conv").statement.first[0]
+    assert next(build("conv", ONE_HEAD).parameters()).shape[0] == 3
 
 
 @pytest.mark.parametrize("spec", ["flow", "linear+twice"])

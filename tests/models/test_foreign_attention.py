@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import py_compile
 import sys
 from collections.abc import Iterator
@@ -147,6 +148,21 @@ WRONG = {
     ),
     "exception": ("mine.py:cold", COLD + "\n1 / 0\n", "mine.py:18: ZeroDivisionError: division by zero."),
     "leaves": ("mine.py:cold", "import sys\nsys.exit('bye')\n", "mine.py:2: SystemExit: bye."),
+    "its own way to leave": (
+        "mine.py:cold",
+        "class Odd(BaseException): ...\nraise Odd('x')\n",
+        "mine.py:2: Odd: x.",
+    ),
+    "forward without a mask": (
+        "mine.py:cold",
+        COLD.replace("v, observed)", "v)"),
+        "mine.py:8: Cold needs forward(self, q, k, v, observed): too many positional arguments.",
+    ),
+    "a summary that is no text": (
+        "mine.py:cold",
+        COLD.replace('cost="N²"', "cost=2"),
+        "mine.py:8: cost of attention 'cold' has to be text, not 2.",
+    ),
     "built in": (
         "mine.py:bn",
         COLD.replace('"cold"', '"bn"'),
@@ -190,7 +206,7 @@ WRONG = {
         "'cold' has to be a class derived from Mechanism",
     ),
     "plus in the path": ("a+b/mine.py:cold", "", "a path with '+' in it cannot stand in a spec"),
-    "nonsense besides": ("mine.py:cold+linear", COLD, "only one core can compute attention, write 'cold' or"),
+    "nonsense besides": ("mine.py:cold+linear", COLD, "write 'mine.py:cold' or 'linear'"),
     "a folder": ("folder.py:cold", "", "no such file folder.py"),
 }
 
@@ -358,3 +374,55 @@ def test_an_installed_attention_cannot_take_a_built_in_name(
     installed.load_installed()
     assert "an attention called 'bn' is built in" in caplog.text
     assert next(part for part in parts() if part.name == "bn").origin is None
+
+
+@pytest.mark.parametrize(
+    ("body", "gives"),
+    [
+        ("return None", "NoneType"),
+        ("return v, v", "tuple"),
+        ("return v[:, :, :1]", "(1, 2, 1, 4) torch.float32"),
+        ("return v.double()", "(1, 2, 9, 4) torch.float64"),
+    ],
+)
+def test_a_wrong_output_is_said_of_the_attention_that_gave_it(body: str, gives: str) -> None:
+    """Not of the layer that meets it next, which would look like a bug of ours."""
+    write("odd.py", core_of(body))
+    mechanism = build(resolve("odd.py:odd+bn"), Heads(2, 4))
+    q, k, v = torch.randn(3, 1, 2, 9, 4).unbind(0)
+    with pytest.raises(InputError) as error:
+        mechanism(q, k, v, None)
+    assert str(error.value) == f"odd.py: attention 'odd' gives {gives}, expected (1, 2, 9, 4) torch.float32."
+
+
+def test_a_constructor_that_forgets_its_base_is_said() -> None:
+    write("odd.py", core_of("return v").replace("super().__init__()", "pass"))
+    spec = resolve("odd.py:odd")
+    with pytest.raises(InputError, match=r"odd\.py: attention 'odd' has to call super\(\)\.__init__\(\)"):
+        build(spec, Heads(2, 4))
+
+
+def test_what_a_file_prints_leaves_stdout_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json stdout is one document."""
+    write("cold.py", COLD + "\nprint('hello')\n")
+    resolve("cold.py:cold")
+    assert tuple(capsys.readouterr()) == ("", "hello\n")
+
+
+def test_a_pipe_is_not_waited_for() -> None:
+    os.mkfifo("pipe.py")
+    with pytest.raises(InputError, match=r"pipe\.py: this is no file"):
+        load_file(Path("pipe.py"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "write_this"),
+    [("bn+cold.py:cold:2", "cold.py:cold:2+bn"), ("cold.py:cold+linear", "cold.py:cold")],
+)
+def test_a_refusal_names_a_spelling_that_can_be_typed(typed: str, write_this: str) -> None:
+    """A plain name of a part that only a file brings would not be found."""
+    write("cold.py", COLD)
+    with pytest.raises(InputError) as error:
+        resolve(typed)
+    assert f"write '{write_this}'" in str(error.value)
+    resolve(write_this)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tsattn.evaluation.metrics import Report
     from tsattn.evaluation.redundancy import LayerRedundancy
     from tsattn.inference.predictor import Predictor
+    from tsattn.runs.members import Members
 
 
 def evaluate(
@@ -67,7 +68,9 @@ def evaluate(
 
     A run folder and the model file exported from it give the same figures.
     """
+    from tsattn.card import BEST_ON_TEST
     from tsattn.cli import console
+    from tsattn.cli.eval_several import draw_members, judge_members
     from tsattn.cli.model_source import read_split
     from tsattn.cli.open_model import open_predictor, refuse_model_file
     from tsattn.cli.report_tables import show_heads, show_report
@@ -77,9 +80,6 @@ def evaluate(
     console.hear_remarks()
     if heads:
         refuse_model_file(Path(model), "--heads")
-    predictor = open_predictor(model, device, allow_code=allow_code)
-    card = predictor.card
-    place = source if source is not None else card.source
     typed = TableOptions(
         layout=layout,
         id=id_column,
@@ -88,21 +88,69 @@ def evaluate(
         labels=None if labels_file is None else str(labels_file),
         label_pattern=label_pattern,
     )
-    part = read_split(card, source, split, typed, registry)
-    with console.working(f"judging {len(part.collection)} cases"):
-        report = judge(predictor, part.collection, batch_size, majority=card.majority or None, per=per)
-        layers = _redundancy(predictor, part, batch_size) if heads else []
-    if trained_on(card, place, split, part):
-        console.remark(f"{part.origin}: the model was trained on these cases; it may do worse on new ones.")
-    elif place == card.source:
-        _note(Path(model), report)
+
+    def judged(place: str) -> Judged:
+        """One model on the cases, its figures noted where they are its own test split's."""
+        predictor = open_predictor(place, device, allow_code=allow_code)
+        card = predictor.card
+        judged_on = source if source is not None else card.source
+        part = read_split(card, source, split, typed, registry)
+        with console.working(f"judging {len(part.collection)} cases"):
+            report = judge(predictor, part.collection, batch_size, majority=card.majority or None, per=per)
+            layers = _redundancy(predictor, part, batch_size) if heads else []
+        if trained_on(card, judged_on, split, part):
+            console.remark(
+                f"{part.origin}: the model was trained on these cases; it may do worse on new ones."
+            )
+        elif judged_on == card.source:
+            _note(Path(place), report)
+        return Judged(place, predictor, part, report, layers)
+
+    several = _several(Path(model))
+    members = None if several is None else judge_members(Path(model), several, lambda at: judged(at).report)
+    whole = judged(model) if several is None or several.ensemble else None
     if as_json:
-        document = _document(report, model, predictor, part)
-        console.show_json({**document, "heads": [vars(one) for one in layers]} if heads else document)
+        console.show_json({**({} if whole is None else whole.document(heads)), **(members or {})})
         return
-    show_report(report, f"{model} on {part.origin}", predictor.provider)
-    if heads:
-        show_heads(layers)
+    if members is not None:
+        draw_members(members, f"{model}, each run")
+    if whole is not None:
+        stamp = f" — {BEST_ON_TEST}" if whole.predictor.card.protocol.startswith(BEST_ON_TEST) else ""
+        show_report(whole.report, f"{model} on {whole.part.origin}{stamp}", whole.predictor.provider)
+        if heads:
+            show_heads(whole.layers)
+
+
+class Judged(NamedTuple):
+    """A model, the cases it was judged on, and what it came to."""
+
+    place: str
+    predictor: Predictor
+    part: LoadedSplit
+    report: Report
+    layers: list[LayerRedundancy]
+
+    def document(self, heads: bool) -> dict[str, Any]:
+        """For --json."""
+        document = {
+            "model": self.place,
+            "attention": self.predictor.card.attention,
+            "protocol": self.predictor.card.protocol,
+            "provider": self.predictor.provider,
+            "source": self.part.name,
+            "origin": self.part.origin,
+            **self.report.to_dict(),
+        }
+        return {**document, "heads": [vars(one) for one in self.layers]} if heads else document
+
+
+def _several(folder: Path) -> Members | None:
+    """What a folder of several runs holds, None for a run or a model file."""
+    if not folder.is_dir():
+        return None
+    from tsattn.runs.members import read_members
+
+    return read_members(folder)
 
 
 def trained_on(card: ModelCard, place: str, split: str, part: LoadedSplit) -> bool:
@@ -131,14 +179,3 @@ def _note(run: Path, report: Report) -> None:
         record_test(run, report.figures())
     except OSError as error:
         console.remark(f"{run}: the figures could not be noted in the run folder ({error.strerror}).")
-
-
-def _document(report: Report, model: str, predictor: Predictor, part: LoadedSplit) -> dict[str, Any]:
-    return {
-        "model": model,
-        "attention": predictor.card.attention,
-        "provider": predictor.provider,
-        "source": part.name,
-        "origin": part.origin,
-        **report.to_dict(),
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -60,9 +60,6 @@ from tsattn.cli.train_options import (
 )
 from tsattn.errors import InputError
 
-if TYPE_CHECKING:
-    from tsattn.training.workflow import Trained
-
 
 def train(
     context: typer.Context,
@@ -119,7 +116,13 @@ def train(
     """
     from tsattn.cli import console
     from tsattn.cli.train_several import train_several
-    from tsattn.cli.training_view import joined, prepare_visibly, prepared_again, run_visibly
+    from tsattn.cli.training_view import (
+        joined,
+        prepare_visibly,
+        prepared_again,
+        run_visibly,
+        show_trained,
+    )
     from tsattn.data.columns import TableOptions
 
     console.hear_remarks()
@@ -128,7 +131,7 @@ def train(
         _refuse_beside_resume(context)
         with company.alike():
             prepared = prepared_again(resume, resume, allow_code)
-        _show(run_visibly(prepared, company), as_json)
+        show_trained(run_visibly(prepared, company), as_json)
         return
     from tsattn.training.protocols import parse_protocol
     from tsattn.training.several import parse_seeds
@@ -178,6 +181,8 @@ def train(
         "registry": registry,
     }
     asked_for = parse_protocol(protocol)
+    if seeds is not None and "seed" in _typed(context):
+        raise InputError("--seed and --seeds both say which: type one of them.")
     if ensemble and seeds is None:
         raise InputError("--ensemble makes one model of several seeds: type --seeds too, e.g. --seeds 5.")
     if (seeds is not None or asked_for.name in ("kfold", "refit")) and not print_config:
@@ -194,18 +199,12 @@ def train(
     if print_config:
         console.show_text(prepared.config.to_yaml().rstrip())
     else:
-        _show(run_visibly(prepared, company), as_json)
+        show_trained(run_visibly(prepared, company), as_json)
 
 
 def _refuse_beside_resume(context: typer.Context) -> None:
     """--resume takes everything from the folder; what is typed beside it would be ignored."""
-    allowed = ("resume", "allow_code", "as_json")
-    typed = [
-        name
-        for name in context.params
-        if name not in allowed and str(context.get_parameter_source(name)).endswith("COMMANDLINE")
-    ]
-    if typed:
+    if typed := [name for name in _typed(context) if name not in ("resume", "allow_code", "as_json")]:
         words = {p.name: p.opts[0] for p in context.command.params}
         raise InputError(
             f"--resume takes everything from the run folder; leave {words[typed[0]]} away, or train anew "
@@ -213,11 +212,8 @@ def _refuse_beside_resume(context: typer.Context) -> None:
         )
 
 
-def _show(trained: Trained, as_json: bool) -> None:
-    from tsattn.cli import console
-    from tsattn.cli.training_view import draw_training
-
-    if as_json:
-        console.show_json({"run": str(trained.out), **trained.metrics})
-    else:
-        draw_training(trained)
+def _typed(context: typer.Context) -> list[str]:
+    """Names of the parameters that stand on the command line."""
+    return [
+        name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")
+    ]

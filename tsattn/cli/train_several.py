@@ -24,8 +24,10 @@ def train_several(
     on with, so typing the same again completes what was stopped.
     """
     from tsattn.cli import console
+    from tsattn.cli.training_view import show_trained
     from tsattn.runs.writing import write_members
     from tsattn.training.several import summary
+    from tsattn.training.workflow import Trained
 
     if ensemble and protocol.name == "kfold":
         raise InputError(
@@ -33,6 +35,10 @@ def train_several(
         )
     first = _prepare(choices, protocol, seeds[0], fold=0)
     folder = choices["out"] or _common_folder(first, protocol, seeds)
+    if len(seeds) == 1 and not protocol.folds and not ensemble:
+        train_one(choices, protocol, seeds[0], 0, folder)
+        show_trained(Trained.read(folder), as_json)
+        return
     names = []
     for seed in seeds:
         for fold in range(max(1, protocol.folds)):

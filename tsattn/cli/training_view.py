@@ -68,11 +68,22 @@ def run_visibly(prepared: Prepared, company: Company | None = None) -> Trained:
     return trained
 
 
+def show_trained(trained: Trained, as_json: bool) -> None:
+    """What a training came to, for a person or a program."""
+    from tsattn.cli import console
+
+    if as_json:
+        console.show_json({"run": str(trained.out), **trained.metrics})
+    else:
+        draw_training(trained)
+
+
 def draw_training(trained: Trained) -> None:
     """The final table of a training."""
     from rich.markup import escape
     from rich.table import Table
 
+    from tsattn.card import BEST_ON_TEST
     from tsattn.cli import console
 
     metrics = trained.metrics
@@ -83,6 +94,8 @@ def draw_training(trained: Trained) -> None:
         if metrics[part] is not None:
             table.add_row(part, f"{metrics[part]['loss']:.4f}", f"{100 * metrics[part]['accuracy']:.2f} %")
     console.show(table)
+    if metrics["protocol"].startswith(BEST_ON_TEST):
+        console.show(f"protocol {metrics['protocol']}")
     console.show(
         f"epoch {metrics['epoch']} of {metrics['epochs']}, {metrics['seconds']:.1f} s, "
         f"{metrics['parameters']:,} parameters, written to {escape(str(trained.out))}"
@@ -121,6 +134,7 @@ def _watching(prepared: Prepared) -> Iterator[Callable[[Epoch], None]]:
         TextColumn("left"),
         TimeRemainingColumn(),
         console=console.err,
+        refresh_per_second=4,  # each drawing takes time from the step
         disable=not console.err.is_terminal,
     )
     with bar:

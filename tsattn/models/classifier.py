@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from tsattn.config import ModelConfig
 from tsattn.errors import InputError
+from tsattn.models.dropout import Dropout
 from tsattn.models.layers import Block, MaskedPooling, SinusoidalPosition, Standardise
 from tsattn.models.tokens import build_tokens
 
@@ -24,7 +25,7 @@ class TransformerClassifier(nn.Module):
         self.standardise = Standardise(config.channels)
         self.tokens = build_tokens(config.tokens, config.channels, config.width)
         self.position = SinusoidalPosition(config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(
             Block(
                 config.width,

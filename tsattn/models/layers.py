@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tsattn.models.attention import Heads, build
+from tsattn.models.dropout import Dropout, StochasticDepth
 
 FARTHEST = 1e4
 """Standard deviations from the training mean; far outside of all that is measured."""
@@ -83,26 +84,8 @@ class FeedForward(nn.Sequential):
 
     def __init__(self, width: int, ratio: int, dropout: float) -> None:
         super().__init__(
-            nn.Linear(width, ratio * width), nn.GELU(), nn.Dropout(dropout), nn.Linear(ratio * width, width)
+            nn.Linear(width, ratio * width), nn.GELU(), Dropout(dropout), nn.Linear(ratio * width, width)
         )
-
-
-class StochasticDepth(nn.Module):
-    """In training, zero for a `share` of the cases and more for the others, so that the mean stays.
-
-    share: in [0, 1). Source: Huang et al. 2016, as vision transformers use it.
-    """
-
-    def __init__(self, share: float) -> None:
-        super().__init__()
-        self.share = share
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, N, width) from the same: what a branch of a block adds."""
-        if not self.training or not self.share:
-            return x
-        kept = torch.rand(len(x), 1, 1, device=x.device) >= self.share
-        return x * (kept / (1 - self.share)).to(x.dtype)
 
 
 class Block(nn.Module):
@@ -119,7 +102,7 @@ class Block(nn.Module):
         self.attention = MultiHeadAttention(width, heads, spec)
         self.feed_forward_norm = nn.LayerNorm(width)
         self.feed_forward = FeedForward(width, ratio, dropout)
-        self.dropout = nn.Sequential(nn.Dropout(dropout), StochasticDepth(left_out))
+        self.dropout = nn.Sequential(Dropout(dropout), StochasticDepth(left_out))
 
     def forward(self, x: Tensor, observed: Tensor | None) -> Tensor:
         """(B, N, width) from (B, N, width) and observed (B, N) or None."""

@@ -17,11 +17,51 @@ ONE_CYCLE_START, ONE_CYCLE_END = 1 / 25, 1e-4
 """Of the highest rate, as Smith and Topin 2018 propose and torch has it by default."""
 
 
-def make_optimiser(model: nn.Module, config: TrainingConfig) -> Optimizer:
+class Flat:
+    """The parameters of a model as pieces of one tensor for those that decay and one for the others.
+
+    Their gradients are pieces of one tensor, `gradients`. A small model has dozens of parameters, and to
+    clear, to clip and to step each by itself costs more than the arithmetic. The model is changed in place
+    and may not be moved to another device afterwards.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        parameters = sorted((p for p in model.parameters() if p.requires_grad), key=lambda p: p.ndim <= 1)
+        self.gradients = torch.zeros(
+            sum(p.numel() for p in parameters), dtype=torch.float32, device=parameters[0].device
+        )
+        decaying = [p for p in parameters if p.ndim > 1]
+        others = parameters[len(decaying) :]
+        start = 0
+        self.groups: list[nn.Parameter] = []
+        for members in (decaying, others):
+            whole = nn.Parameter(torch.cat([p.detach().reshape(-1) for p in members]))
+            whole.grad = self.gradients[start : start + whole.numel()]
+            start += whole.numel()
+            sizes = [p.numel() for p in members]
+            pieces = zip(members, whole.detach().split(sizes), whole.grad.split(sizes), strict=True)
+            for parameter, value, gradient in pieces:
+                parameter.data = value.view_as(parameter)
+                parameter.grad = gradient.view_as(parameter)
+            self.groups.append(whole)
+
+    def clear(self) -> None:
+        """Sets the gradients to zero, from where backward passes add to them."""
+        self.gradients.zero_()
+
+    def clip(self, greatest: float) -> Tensor:
+        """Shortens the gradients to a norm of at most `greatest`; the norm before, still on the device."""
+        norm = torch.linalg.vector_norm(self.gradients)
+        self.gradients.mul_((greatest / (norm + 1e-6)).clamp(max=1.0))
+        return norm
+
+
+def make_optimiser(flat: Flat, config: TrainingConfig) -> Optimizer:
     """AdamW or RAdam with decoupled decay on matrices only. InputError for another word."""
+    decaying, others = flat.groups
     groups = [
-        {"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in model.parameters() if p.ndim <= 1], "weight_decay": 0.0},
+        {"params": [decaying], "weight_decay": config.weight_decay},
+        {"params": [others], "weight_decay": 0.0},
     ]
     if config.optimiser == "adamw":
         return AdamW(groups, lr=config.learning_rate, fused=True)
@@ -40,32 +80,6 @@ def learning_rate(config: TrainingConfig, steps: int) -> Callable[[int], float]:
         raise InputError(f"schedule '{config.schedule}': there is none. There are: {', '.join(SCHEDULES)}.")
     factor, warm = SCHEDULES[config.schedule], max(1, round(config.warm_up * steps))
     return lambda step: config.learning_rate * factor(step, warm, steps)
-
-
-class Gradients:
-    """The gradients of a model as pieces of one tensor: to clear and to clip them is one operation each.
-
-    A small model has dozens of parameters, and an operation on each costs more than their arithmetic.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        parameters = [p for p in model.parameters() if p.requires_grad]
-        self.all = torch.zeros(
-            sum(p.numel() for p in parameters), dtype=torch.float32, device=parameters[0].device
-        )
-        pieces = self.all.split([p.numel() for p in parameters])
-        for parameter, piece in zip(parameters, pieces, strict=True):
-            parameter.grad = piece.view_as(parameter)
-
-    def clear(self) -> None:
-        """Zero, from where backward passes add to them."""
-        self.all.zero_()
-
-    def clip(self, greatest: float) -> Tensor:
-        """Shortens them to a norm of at most `greatest`; the norm before, still on the device."""
-        norm = torch.linalg.vector_norm(self.all)
-        self.all.mul_((greatest / (norm + 1e-6)).clamp(max=1.0))
-        return norm
 
 
 def mixed_precision(device: torch.device) -> torch.autocast:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tsattn.card import BEST_ON_TEST
 from tsattn.config import ModelConfig, RunConfig, TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
@@ -21,12 +22,13 @@ from tsattn.errors import InputError
 from tsattn.models.attention.foreign import recorded, resolve
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.devices import resolve_device
+from tsattn.presets.reading import load_preset
 from tsattn.runs import check_free, is_finished, read_config, read_split_places
 from tsattn.training.augment import parse_augmentation
 from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_of, with_file, with_test
 from tsattn.training.plan import plan
 from tsattn.training.pretrained import weights_of
-from tsattn.training.protocols import BEST_ON_TEST, parse_protocol, settle
+from tsattn.training.protocols import parse_protocol, settle
 
 TEST = "@test"
 """In `RunConfig.held_out`: the source's own TEST."""
@@ -91,8 +93,9 @@ def prepare(
     if threads is not None:
         torch.set_num_threads(threads)
     chosen_device = resolve_device(device)
-    if asked.get("attention") is not None:
-        asked = {**asked, "attention": resolve(asked["attention"])}
+    recipe = load_preset(preset)  # its mistakes are said before data are read
+    if (attention := asked.get("attention") or recipe.model.get("attention")) is not None:
+        asked = {**asked, "attention": resolve(attention)}
     if out is not None:
         check_free(out)
     parse_augmentation(asked.get("augment") or "")

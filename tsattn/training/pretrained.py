@@ -32,7 +32,7 @@ def weights_of(run: Path) -> Path:
 def begin_with(model: TransformerClassifier, run: Path) -> None:
     """Puts the weights of `run` into `model` where name and shape fit, and says which did not.
 
-    InputError where none fits or the file is no weights.
+    InputError where no matrix fits or the file is no weights.
     """
     path, own, taken = weights_of(run), model.state_dict(), {}
     prefix = "" if path.name == WEIGHTS else "model/"
@@ -47,9 +47,9 @@ def begin_with(model: TransformerClassifier, run: Path) -> None:
     except SafetensorError as error:
         raise InputError(f"--pretrained {path}: the weights cannot be read ({error}).") from None
     wanted = [name for name in own if not name.startswith(NEVER_TAKEN)]
-    if not taken:
+    if not any(tensor.ndim > 1 for tensor in taken.values()):
         raise InputError(
-            f"--pretrained {run}: none of its weights has the name and the shape of one of this model. "
+            f"--pretrained {run}: none of its matrices has the name and the shape of one of this model. "
             "Train with the attention, tokens and width of that run."
         )
     with torch.no_grad():

@@ -7,19 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tsattn.card import BEST_ON_TEST
 from tsattn.errors import InputError
 from tsattn.training.holdout import Holding
 from tsattn.training.plan import VALIDATION_SHARE
 
-BEST_ON_TEST = "best-on-test"
-"""The protocol whose figures are stamped: TEST has chosen what TEST then judges."""
 WORDS = {
     "auto": "holdout where TRAIN can spare a validation part, else last",
     "holdout": "a part of TRAIN is held out, the epoch that is best on it is kept",
     "last": "all of TRAIN, a fixed schedule, its last epoch",
     "refit": "holdout to find the number of epochs, then all of TRAIN for as many",
     "kfold": "kfold:K holds out each of K parts of TRAIN in turn, and keeps the last epoch",
-    "best-on-test": "the epoch that is best on TEST, to compare with published tables and for nothing else",
+    BEST_ON_TEST: "the epoch that is best on TEST, to compare with published tables and for nothing else",
 }
 MOST_FOLDS = 1000
 
@@ -66,13 +65,13 @@ def settle(
         )
         if given
     ]
-    if protocol.name in ("last", "best-on-test", "kfold") and said:
+    if protocol.name in ("last", BEST_ON_TEST, "kfold") and said:
         raise InputError(
             f"--protocol {protocol.name} and {said[0]} both say what is held out: type one of them."
         )
     if protocol.name == "last":
         return {**asked, "validation": 0.0}, holding
-    if protocol.name == "best-on-test":
+    if protocol.name == BEST_ON_TEST:
         return {**asked, "validation": 0.0}, replace(holding, test=True)
     if protocol.name == "kfold":
         return {**asked, "validation": 0.0, "keep_epoch": "last"}, holding

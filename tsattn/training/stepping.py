@@ -18,7 +18,7 @@ from tsattn.errors import CheckFailed
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.training.augment import parse_augmentation
 from tsattn.training.balance import case_weights, class_weights
-from tsattn.training.optimisation import Gradients, learning_rate, make_optimiser, mixed_precision
+from tsattn.training.optimisation import Flat, learning_rate, make_optimiser, mixed_precision
 from tsattn.training.parallel import Alone, Company
 from tsattn.training.progress import Epoch, Progress
 from tsattn.training.resident import Batch, ResidentCases
@@ -44,8 +44,8 @@ class Training:
         self.model, self.cases, self.config, self.company = model, cases, config, company or Alone()
         self.device = cases.values.device
         self.company.begin_alike(model.state_dict().values(), config.seed)
-        self.optimiser = make_optimiser(model, config)
-        self.gradients = Gradients(model)
+        self.flat = Flat(model)
+        self.optimiser = make_optimiser(self.flat, config)
         self.rate = learning_rate(config, config.epochs * -(-len(cases) // config.batch_size))
         self.class_weight = class_weights(cases, config.class_weight)
         self.case_weight = case_weights(cases, config.sampling)
@@ -101,8 +101,8 @@ class Training:
             one_hot = F.one_hot(targets, self.classes).float()
             values, targets = self.augmentation(values, one_hot, batch.without_nan, self.spread)
         self._backward(values, targets, batch.complete)
-        self.company.add_up(self.gradients.all)
-        self.sums[2] += self.gradients.clip(self.config.clip)
+        self.company.add_up(self.flat.gradients)
+        self.sums[2] += self.flat.clip(self.config.clip)
         self.optimiser.step()
         if self.average is not None:
             self.average.update_parameters(self.model)
@@ -115,7 +115,7 @@ class Training:
         targets: classes (batch,), or shares of them (batch, classes).
         """
         while True:
-            self.gradients.clear()
+            self.flat.clear()
             try:
                 of = min(self.config.batch_size, len(self.cases) - self._seen())
                 sums = torch.zeros_like(self.sums)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import platform
 from collections import Counter
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from tsattn.data.collection import Collection
 from tsattn.errors import CheckFailed, Interrupted
 from tsattn.models.memory import keep_freed_memory
 from tsattn.runs import abandon, begin_run, finish_run, held
-from tsattn.runs.files import STATE
+from tsattn.runs.files import METRICS, STATE
 from tsattn.training.loop import Fit, fit, never
 from tsattn.training.parallel import Alone, Company, ProcessLost
 from tsattn.training.preparing import Prepared
@@ -40,6 +41,11 @@ class Trained:
 
     out: Path
     metrics: dict[str, Any]
+
+    @classmethod
+    def read(cls, out: Path) -> Trained:
+        """Of a run folder that is finished."""
+        return cls(out=out, metrics=json.loads((out / METRICS).read_text("utf-8")))
 
 
 def train(

@@ -10,6 +10,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib.abc import InspectLoader
 from pathlib import Path
@@ -18,7 +19,8 @@ from typing import TypeVar
 
 from tsattn.config import Code
 from tsattn.errors import InputError
-from tsattn.models.attention.registry import NotRegistrable, Origin, Part, parse, parts, registering_from
+from tsattn.models.attention.registry import Origin, Part, parse, parts, registering_from
+from tsattn.models.attention.requirements import NotRegistrable
 
 T = TypeVar("T")
 MODULES = "tsattn_foreign_"
@@ -41,10 +43,16 @@ class Failure:
 
 
 def attempt(call: Callable[[], T]) -> T | Failure:
-    """Runs code of others, which may raise anything and even leave; only an interruption passes."""
+    """Runs code of others, which may raise anything and even leave; only an interruption passes.
+
+    What it prints goes to stderr: stdout holds results, with --json one document.
+    """
     try:
-        return call()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whose code it is, is not known here
+        with redirect_stdout(sys.stderr):
+            return call()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whose code it is, is not known here
         return Failure(describe(error), type(error), blame(error) is not None)
 
 
@@ -101,6 +109,8 @@ def load_file(path: Path, content: bytes | None = None) -> tuple[Part, ...]:
     content: what is run; read from `path` where None. InputError naming file and line.
     """
     if content is None:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise InputError(f"{path}: this is no file; an attention is a file of Python.")
         try:
             content = path.read_bytes()
         except OSError as error:

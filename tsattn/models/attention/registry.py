@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tsattn.errors import InputError
 from tsattn.models.attention.contract import BuildInner, Heads, Mechanism
+from tsattn.models.attention.requirements import NotRegistrable, check_class, refuse_wrong_outputs
 
 M = TypeVar("M", bound=Mechanism)
 
@@ -42,10 +42,6 @@ class Origin:
 
     def __str__(self) -> str:
         return self.file or f"{self.distribution} {self.version}".strip()
-
-
-class NotRegistrable(ValueError):
-    """A class that cannot be an attention part; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +95,7 @@ def core(
         def build(heads: Heads, inner: BuildInner | None, given: str | None) -> Mechanism:
             return cls(heads, given) if option else cls(heads)
 
-        _check_constructor(cls, name, ["heads", "option"] if option else ["heads"])
+        check_class(cls, name, ["heads", "option"] if option else ["heads"])
         _add(
             Part(
                 name=name,
@@ -134,7 +130,7 @@ def wrapper(
         def build(heads: Heads, inner: BuildInner | None, given: str | None) -> Mechanism:
             return cls(heads, inner, given) if option else cls(heads, inner)
 
-        _check_constructor(cls, name, ["heads", "inner", "option"] if option else ["heads", "inner"])
+        check_class(cls, name, ["heads", "inner", "option"] if option else ["heads", "inner"])
         _add(
             Part(
                 name=name,
@@ -186,7 +182,7 @@ def parse(spec: str) -> Spec:
     parsed = Spec(tuple(found))
     for part, option in parsed.parts:
         if option is not None and not part.option:
-            raise InputError(f"attention '{spec}': '{part.name}' takes no option, write '{part.name}'.")
+            raise InputError(f"attention '{spec}': '{part.name}' takes no option, write '{_as_typed(part)}'.")
     return parsed
 
 
@@ -202,15 +198,22 @@ def build(spec: str, heads: Heads) -> Mechanism:
 def _builder(spec: str, part: Part, option: str | None, inner: BuildInner | None) -> BuildInner:
     def make(heads: Heads) -> Mechanism:
         try:
-            return part.build(heads, inner, option)
+            mechanism = part.build(heads, inner, option)
         except ValueError as error:
-            usage = _spell(part.name, part.option)
+            usage = _spell(part.name, part.option or None)
             raise InputError(f"attention '{spec}': {error} (usage: {usage}).") from None
+        if part.origin is not None:
+            refuse_wrong_outputs(mechanism, f"{part.origin}: attention '{part.name}'")
+        return mechanism
 
     return make
 
 
 def _add(part: Part) -> None:
+    for field_name in ("name", "summary", "cost", "source", "option"):
+        words = getattr(part, field_name)
+        if not isinstance(words, str):
+            raise NotRegistrable(f"{field_name} of attention '{part.name}' has to be text, not {words!r}")
     if not re.fullmatch(r"[\w.-]+", part.name):
         raise NotRegistrable(f"'{part.name}' cannot name an attention: letters, digits, '_', '-' and '.' can")
     other = _PARTS.get(part.name)
@@ -220,23 +223,13 @@ def _add(part: Part) -> None:
     _PARTS[part.name] = part
 
 
-def _check_constructor(cls: Any, name: str, arguments: Sequence[str]) -> None:
-    """A wrong class is refused where it is written, not in the middle of a training."""
-    if not (isinstance(cls, type) and issubclass(cls, Mechanism)):
-        raise NotRegistrable(f"'{name}' has to be a class derived from Mechanism")
-    if cls.forward is Mechanism.forward:
-        raise NotRegistrable(f"{cls.__name__} has no forward(self, q, k, v, observed)")
-    wanted = f"__init__(self, {', '.join(arguments)})"
-    if not any("__init__" in vars(base) for base in cls.__mro__[: cls.__mro__.index(Mechanism)]):
-        raise NotRegistrable(f"{cls.__name__} has no {wanted}")
-    try:
-        inspect.signature(cls).bind(*arguments)
-    except TypeError as error:
-        raise NotRegistrable(f"{cls.__name__} needs {wanted}: {error}") from None
-
-
 def _spell(name: str, option: str | None) -> str:
-    return f"{name}:{option}" if option else name
+    return name if option is None else f"{name}:{option}"
+
+
+def _as_typed(part: Part) -> str:
+    """How a user names it: a part of a file by file and name, or it is not found."""
+    return f"{part.origin.file}:{part.name}" if part.origin and part.origin.file else part.name
 
 
 def _lookup(name: str, spec: str) -> Part:
@@ -246,7 +239,7 @@ def _lookup(name: str, spec: str) -> Part:
         load_installed(name)
     if name in _PARTS:
         return _PARTS[name]
-    near = difflib.get_close_matches(name, _PARTS, n=2, cutoff=0.5)
+    near = difflib.get_close_matches(name.lower(), _PARTS, n=2, cutoff=0.5)
     hint = f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
     cores = ", ".join(part.name for part in parts("core"))
     wrappers = ", ".join(part.name for part in parts("wrapper"))
@@ -258,13 +251,13 @@ def _lookup(name: str, spec: str) -> Part:
 
 def _refuse_nonsense(spec: str, found: Sequence[tuple[Part, str | None]]) -> None:
     def spelled(order: Sequence[tuple[Part, str | None]]) -> str:
-        return "+".join(_spell(part.name, option) for part, option in order)
+        return "+".join(_spell(_as_typed(part), option) for part, option in order)
 
     names = [part.name for part, _ in found]
     cores = [entry for entry in found if entry[0].kind == "core"]
     wrappers = [entry for entry in found if entry[0].kind == "wrapper"]
     if len(cores) > 1:
-        either = " or ".join(f"'{spelled([one, *wrappers])}'" for one in cores)
+        either = " or ".join(dict.fromkeys(f"'{spelled([one, *wrappers])}'" for one in cores))
         raise InputError(f"attention '{spec}': only one core can compute attention, write {either}.")
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:

@@ -9,6 +9,8 @@ from torch.nn import functional as F
 from tsattn.models.attention.contract import BuildInner, Heads, Mechanism
 from tsattn.models.attention.registry import wrapper
 
+GREATEST_KERNEL = 255  # it is as many passes over queries and keys
+
 
 @wrapper(
     "conv",
@@ -29,6 +31,8 @@ class Convolved(Mechanism):
         kernel = 3 if option is None else int(option) if option.isdecimal() else 0
         if kernel % 2 == 0:
             raise ValueError(f"the kernel must be an odd number of timepoints, not '{option}'")
+        if kernel > GREATEST_KERNEL:
+            raise ValueError(f"the kernel must be at most {GREATEST_KERNEL} timepoints, not '{option}'")
         self.inner = inner(heads)
         self.q_conv, self.k_conv = _OverTime(heads, kernel), _OverTime(heads, kernel)
 
