@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -45,6 +47,11 @@ def _to_stdout() -> Iterator[None]:
         raise  # the reader has had enough: typer leaves quietly
     except OSError as error:
         raise InputError(f"The result cannot be written to stdout ({error.strerror or error}).") from None
+
+
+def be_silent() -> None:
+    """From now on nothing is shown: another process of the same training speaks."""
+    out.file = err.file = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - stays open
 
 
 def remark(message: str) -> None:

@@ -116,13 +116,22 @@ def train(
     """
     from tsattn.cli import console
     from tsattn.cli.train_several import train_several
-    from tsattn.cli.training_view import prepare_visibly, prepared_again, run_visibly, show_trained
+    from tsattn.cli.training_view import (
+        joined,
+        prepare_visibly,
+        prepared_again,
+        run_visibly,
+        show_trained,
+    )
     from tsattn.data.columns import TableOptions
 
     console.hear_remarks()
+    company = joined()
     if resume is not None:
         _refuse_beside_resume(context)
-        show_trained(run_visibly(prepared_again(resume, resume, allow_code)), as_json)
+        with company.alike():
+            prepared = prepared_again(resume, resume, allow_code)
+        show_trained(run_visibly(prepared, company), as_json)
         return
     from tsattn.training.plan import parse_batch_size
     from tsattn.training.protocols import parse_protocol
@@ -178,14 +187,20 @@ def train(
     if ensemble and seeds is None:
         raise InputError("--ensemble makes one model of several seeds: type --seeds too, e.g. --seeds 5.")
     if (seeds is not None or asked_for.name in ("kfold", "refit")) and not print_config:
+        if company.size > 1:
+            raise InputError(
+                "torchrun trains one model in all its processes, and --seeds, kfold and refit train several. "
+                "Start them without it, or each training by itself, e.g. --protocol holdout --seed 1."
+            )
         several = [seed] if seeds is None else parse_seeds(seeds)
         train_several(choices, asked_for, several, ensemble=ensemble, as_json=as_json)
         return
-    prepared = prepare_visibly(**choices, protocol=protocol)
+    with company.alike():
+        prepared = prepare_visibly(**choices, protocol=protocol)
     if print_config:
         console.show_text(prepared.config.to_yaml().rstrip())
     else:
-        show_trained(run_visibly(prepared), as_json)
+        show_trained(run_visibly(prepared, company), as_json)
 
 
 def _refuse_beside_resume(context: typer.Context) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tsattn.training.parallel import Company
     from tsattn.training.preparing import Prepared
     from tsattn.training.progress import Epoch
     from tsattn.training.workflow import Trained
@@ -41,14 +42,30 @@ def prepared_again(run: Path, out: Path, allow_code: bool) -> Prepared:
         return preparing.prepare_again(run, out=out, allow_code=allow_code)
 
 
-def run_visibly(prepared: Prepared) -> Trained:
+def joined() -> Company:
+    """The processes that torchrun started this one with, or this one alone; one of them is seen and heard."""
+    from tsattn.cli import console
+    from tsattn.training.parallel import find_company
+
+    company = find_company()
+    if not company.leads:
+        console.be_silent()
+    elif company.size > 1:
+        console.remark(f"{company.size} processes share every batch; this one writes")
+    return company
+
+
+def run_visibly(prepared: Prepared, company: Company | None = None) -> Trained:
     """Trains and shows on stderr what is decided and how far it is; Ctrl-C and SIGTERM keep its state."""
     from tsattn.cli.interrupts import asked_to_stop
     from tsattn.training import workflow
 
     _say_what_follows(prepared)
     with asked_to_stop() as stopping, _watching(prepared) as watch:
-        return workflow.train(prepared, watch, stopping)
+        trained = workflow.train(prepared, watch, stopping, company)
+    if company is not None:
+        company.leave()
+    return trained
 
 
 def show_trained(trained: Trained, as_json: bool) -> None:

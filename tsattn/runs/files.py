@@ -7,7 +7,7 @@ code/              where the attention is a file of the user: that file
 state/             while it trains: from what it goes on when it is stopped, and the lock of who trains it
 history.csv        one row an epoch
 metrics.json       what the run came to; evaluation adds the test split's figures
-members.json       instead of all that, in a folder of several runs: their names, and whether they are one model
+members.json       instead of all that, in a folder of several runs: their names, whether they are one model
 model.safetensors  weights; the model card stands in the file's own metadata. Written last
 """
 

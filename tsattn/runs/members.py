@@ -19,27 +19,30 @@ SMALLEST = 1e-30
 
 @dataclass(frozen=True, kw_only=True)
 class Members:
-    """names: of the run folders, in order. ensemble: whether the means of their probabilities are one model."""
+    """The runs of a folder.
+
+    names: of the run folders, in order. ensemble: whether the means of their probabilities are one model.
+    """
 
     names: tuple[str, ...]
     ensemble: bool
 
 
 class Ensemble(nn.Module):
-    """Several classifiers as one: the logarithm of the mean of their probabilities, of which softmax is that mean."""
+    """Several classifiers as one, whose probabilities are the means of theirs."""
 
     def __init__(self, members: list[TransformerClassifier]) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
 
     def forward(self, values: Tensor, complete: bool = False) -> Tensor:
-        """Logits (batch, classes) as `TransformerClassifier.forward` takes and gives them."""
+        """As `TransformerClassifier.forward`; the logits are logarithms of the mean probabilities."""
         each = [torch.softmax(member(values, complete).float(), dim=1) for member in self.members]
         return torch.stack(each).mean(0).clamp(min=SMALLEST).log()
 
 
 def read_members(path: Path) -> Members | None:
-    """What a folder of several runs says of them; None for any other folder. InputError for an unreadable one."""
+    """What a folder of several runs says of them, None for another. InputError where it cannot be read."""
     place = path / MEMBERS
     if not place.is_file():
         return None

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from tsattn.config import TrainingConfig
 from tsattn.errors import CheckFailed, Interrupted
 from tsattn.models.classifier import TransformerClassifier
+from tsattn.training.parallel import Alone, Company
 from tsattn.training.progress import Epoch
 from tsattn.training.resident import ResidentCases
 from tsattn.training.state import StateFile
@@ -40,46 +41,52 @@ def fit(
     state: StateFile | None = None,
     asked_to_stop: Callable[[], bool] = never,
     micro_batch: int | None = None,
+    company: Company | None = None,
 ) -> Fit:
     """Trains `model` in place and leaves it with the chosen weights, in evaluation mode.
 
     With validation cases the epoch of the highest validation accuracy is chosen, the lower loss deciding
     between equals, and training stops after `patience` epochs without a better one; without, the last.
     state: where the training is kept and, if something is there, from where it goes on: to the byte as if it
-    had never stopped. asked_to_stop: heard after every step.
+    had never stopped. asked_to_stop: heard after every step, or after some where several processes train.
     micro_batch: cases that go through the model at once at first, all of a batch without it.
+    company: the processes that train it together; each gives all the cases and takes its share of them.
     CheckFailed when the loss is no longer a number, Interrupted when asked to stop, state saved.
     """
-    training = Training(model, train, config)
+    training = Training(model, train, config, company)
     training.progress.micro_batch = micro_batch or config.batch_size
     if state is not None and (saved := state.load()) is not None:
         training.restore(saved)
     while not training.finished:
         _run_epoch(training, state, asked_to_stop)
-        held_out = (
-            None
-            if validation is None
-            else measure(training.judged, validation, 4 * training.progress.micro_batch)
-        )
+        held_out = None
+        if validation is not None:
+            at_once = 4 * training.progress.micro_batch
+            held_out = measure(training.judged, validation, at_once, training.company)
         watch(training.end_epoch(held_out))
-        if state is not None and state.due(epoch_ended=True):
+        (due,) = training.company.any(state is not None and state.due(epoch_ended=True))
+        if state is not None and due:
             state.save(training.state())
     return Fit(history=training.history, chosen=training.take_chosen())
 
 
-def measure(model: torch.nn.Module, cases: ResidentCases, at_once: int = 64) -> tuple[float, float]:
+def measure(
+    model: torch.nn.Module, cases: ResidentCases, at_once: int = 64, company: Company | None = None
+) -> tuple[float, float]:
     """Mean cross-entropy and accuracy in [0, 1] over all cases, with the model in evaluation mode.
 
     at_once: the most cases in a pass, if less than 64. Without gradients one takes a few times less memory.
+    company: the processes that share the work, all of which get the result.
     """
+    company = company or Alone()
     model.eval()
     sums = torch.zeros(2, device=cases.values.device)
     with torch.inference_mode():
-        for batch in cases.by_length(min(64, at_once)):
+        for batch in company.every(cases.by_length(min(64, at_once))):
             logits = model(batch.values, batch.complete).float()
             loss = F.cross_entropy(logits, batch.targets, reduction="sum")
             sums += torch.stack([loss, (logits.argmax(1) == batch.targets).sum().float()])
-    loss, right = (sums / len(cases)).tolist()
+    loss, right = (company.add_up(sums) / len(cases)).tolist()
     return loss, right
 
 
@@ -87,11 +94,16 @@ def _run_epoch(training: Training, state: StateFile | None, asked_to_stop: Calla
     """The rest of the epoch under way. No step waits for the device unless its state is saved."""
     for batch in training.batches():
         training.step(batch)
-        stopping = asked_to_stop()
-        if state is not None and (stopping or state.due(epoch_ended=False)):
+        stopping, due = training.company.any_now_and_then(
+            training.progress.steps,
+            asked_to_stop(),
+            state is not None and state.due(epoch_ended=False),
+        )
+        if state is not None and (stopping or due):
             _check_finite(training)
             state.save(training.state())
         if stopping:
+            training.company.any(stopping)  # nobody leaves before the state is saved: torchrun then ends all
             raise Interrupted(f"stopped in epoch {training.progress.epoch} of {training.config.epochs}")
     _check_finite(training)
 

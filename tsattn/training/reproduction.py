@@ -64,7 +64,7 @@ def _surroundings(first: Path, second: Path) -> list[str]:
     one, other = (json.loads((run / ENVIRONMENT).read_text("utf-8")) for run in (first, second))
     found = [
         f"{name} {one.get(name)} → {other.get(name)}"
-        for name in ("python", "platform", "device_name", "threads")
+        for name in ("python", "platform", "device_name", "threads", "processes")
         if one.get(name) != other.get(name)
     ]
     versions, others = one.get("versions", {}), other.get("versions", {})

@@ -51,9 +51,10 @@ class ResidentCases:
         return len(self.lengths)
 
     def batch(self, chosen: NDArray[np.int64]) -> Batch:
-        """The chosen cases, cut to the longest of them."""
-        longest = int(self.lengths[chosen].max())
-        equal = int(self.lengths[chosen].min()) == longest
+        """The chosen cases, maybe none, cut to the longest of them."""
+        lengths = self.lengths[chosen]
+        longest = int(lengths.max(initial=1))
+        equal = bool((lengths == longest).all())
         index = torch.from_numpy(chosen).to(self.values.device, non_blocking=True)
         return Batch(
             values=self.values[:, :, :longest].index_select(0, index),

@@ -83,3 +83,14 @@ class StateFile:
                 f"{self.path}: not the state of a training ({error}). Without it the run can only begin "
                 "anew: train again with another --out."
             ) from None
+
+
+class BorrowedStateFile(StateFile):
+    """The state that another process keeps: to be gone on with, not to be written."""
+
+    def due(self, *, epoch_ended: bool) -> bool:
+        """Never: its keeper says when."""
+        return False
+
+    def save(self, state: State) -> None:
+        """Leaves it to its keeper."""

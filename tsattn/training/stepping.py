@@ -20,6 +20,7 @@ from tsattn.models.memory import give_back_memory
 from tsattn.training.augment import parse_augmentation
 from tsattn.training.balance import case_weights, class_weights
 from tsattn.training.optimisation import Flat, learning_rate, make_optimiser, mixed_precision
+from tsattn.training.parallel import Alone, Company
 from tsattn.training.progress import Epoch, Progress
 from tsattn.training.resident import Batch, ResidentCases
 from tsattn.training.state import State
@@ -38,12 +39,20 @@ _OUT_OF_MEMORY = (
 class Training:
     """What changes from step to step, and all that a step needs.
 
-    model: being trained, in place. cases: what it is trained on, on the model's device.
+    model: being trained, in place. cases: what it is trained on, on the model's device. company: the
+    processes that train it; all of them call `state`, `mean_loss` and `end_epoch` after the same steps.
     """
 
-    def __init__(self, model: TransformerClassifier, cases: ResidentCases, config: TrainingConfig) -> None:
-        self.model, self.cases, self.config = model, cases, config
+    def __init__(
+        self,
+        model: TransformerClassifier,
+        cases: ResidentCases,
+        config: TrainingConfig,
+        company: Company | None = None,
+    ) -> None:
+        self.model, self.cases, self.config, self.company = model, cases, config, company or Alone()
         self.device = cases.values.device
+        self.company.begin_alike(model.state_dict().values(), config.seed)
         self.flat = Flat(model)
         self.optimiser = make_optimiser(self.flat, config)
         self.rate = learning_rate(config, config.epochs * -(-len(cases) // config.batch_size))
@@ -57,7 +66,8 @@ class Training:
         if config.averaging:
             self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.averaging))
         self.best: dict[str, Tensor] = {}
-        # Of the epoch under way, on the device: losses and right answers of cases, gradient norms of steps.
+        # Of the epoch under way, on the device: losses and right answers of this process's cases, and the
+        # gradient norms of steps, which are those of all processes together.
         self.sums = torch.zeros(3, device=self.device)
         self.progress = Progress(micro_batch=config.batch_size, order=self.shuffler.bit_generator.state)
         self._since = time.perf_counter()
@@ -82,24 +92,25 @@ class Training:
         return last.epoch >= self.config.epochs or waited >= self.config.patience
 
     def batches(self) -> Iterator[Batch]:
-        """What is left of the epoch under way, in its order."""
+        """This process's share of what is left of the epoch under way, in its order."""
         self.model.train()
         self.shuffler.bit_generator.state = self.progress.order
         size = self.config.batch_size
         order = self.cases.order(self.shuffler, self.case_weight)
         for start in range(self.progress.batch * size, len(order), size):
-            yield self.cases.batch(order[start : start + size])
+            yield self.cases.batch(self.company.share(order[start : start + size]))
 
     def step(self, batch: Batch) -> None:
-        """One step of the optimiser."""
+        """One step of the optimiser; batch: this process's share of its cases."""
         rate = self.rate(self.progress.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         values, targets = batch.values, batch.targets
-        if self.augmentation:
+        if self.augmentation and len(targets):
             one_hot = F.one_hot(targets, self.classes).float()
             values, targets = self.augmentation(values, one_hot, batch.without_nan, self.spread)
         self._backward(values, targets, batch.complete)
+        self.company.add_up(self.flat.gradients)
         self.sums[2] += self.flat.clip(self.config.clip)
         self.optimiser.step()
         if self.average is not None:
@@ -115,10 +126,11 @@ class Training:
         while True:
             self.flat.clear()
             try:
+                of = min(self.config.batch_size, len(self.cases) - self._seen())
                 sums = torch.zeros_like(self.sums)
                 for start in range(0, len(values), self.progress.micro_batch):
                     part = slice(start, start + self.progress.micro_batch)
-                    sums[:2] += self._part(values[part], targets[part], complete, len(values))
+                    sums[:2] += self._part(values[part], targets[part], complete, of)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -129,7 +141,7 @@ class Training:
             give_back_memory(self.device)  # here the error is gone, and with it the tensors it held
 
     def _part(self, values: Tensor, targets: Tensor, complete: bool, of: int) -> Tensor:
-        """Adds the gradients of a part of `of` cases; (2,) summed loss and number of right cases."""
+        """Adds the gradients of a part of the step's `of` cases; (2,) summed loss, number of right cases."""
         with mixed_precision(self.device):
             logits = self.model(values, complete)
             loss = F.cross_entropy(
@@ -160,13 +172,12 @@ class Training:
 
     def mean_loss(self) -> float:
         """Of the cases of this epoch so far."""
-        seen = min(len(self.cases), self.progress.batch * self.config.batch_size)
-        return float(self.sums[0]) / max(1, seen)
+        return float(self._totals()[0]) / max(1, self._seen())
 
     def end_epoch(self, held_out: tuple[float, float] | None) -> Epoch:
         """Closes the epoch and opens the next. held_out: validation loss and accuracy."""
         progress = self.progress
-        loss, right, norms = self.sums.tolist()
+        loss, right, norms = self._totals().tolist()
         epoch = Epoch(
             epoch=progress.epoch,
             train_loss=loss / len(self.cases),
@@ -196,9 +207,10 @@ class Training:
         """Everything that the next step depends on."""
         self.progress.seconds = self._seconds()
         self._since = time.perf_counter()
-        tensors = {"sums": self.sums, "random": torch.get_rng_state()}
+        gather = self.company.gather
+        tensors = {"sums": gather(self.sums), "random": gather(torch.get_rng_state())}
         if self.device.type == "cuda":
-            tensors["random_cuda"] = torch.cuda.get_rng_state(self.device)
+            tensors["random_cuda"] = gather(torch.cuda.get_rng_state(self.device))
         for prefix, named in self._named().items():
             tensors |= {f"{prefix}/{name}": tensor for name, tensor in named.items()}
         for place, kept in self.optimiser.state_dict()["state"].items():
@@ -206,10 +218,10 @@ class Training:
         return State(facts=self.progress.to_json(), tensors=tensors)
 
     def restore(self, state: State) -> None:
-        """Goes on where `state` was taken."""
-        tensors = state.tensors
+        """Goes on where `state` was taken. InputError if that was with another number of processes."""
+        tensors, own = state.tensors, self.company.own
         self.progress = Progress.from_json(state.facts)
-        self.sums.copy_(tensors["sums"])
+        self.sums.copy_(own(tensors["sums"]))
         self.best = {
             n.removeprefix("best/"): t.to(self.device) for n, t in tensors.items() if n.startswith("best/")
         }
@@ -223,10 +235,18 @@ class Training:
                 _, place, key = name.split("/")
                 kept.setdefault(int(place), {})[key] = tensor
         self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": kept})
-        torch.set_rng_state(tensors["random"])
+        torch.set_rng_state(own(tensors["random"]))
         if self.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["random_cuda"], self.device)
+            torch.cuda.set_rng_state(own(tensors["random_cuda"]), self.device)
         self._since = time.perf_counter()
+
+    def _seen(self) -> int:
+        """Cases of the epoch under way that steps were made with, in all processes."""
+        return min(len(self.cases), self.progress.batch * self.config.batch_size)
+
+    def _totals(self) -> Tensor:
+        """`sums` of all processes."""
+        return torch.cat([self.company.add_up(self.sums[:2].clone()), self.sums[2:]])
 
     def _chooses(self, epoch: Epoch) -> bool:
         """Whether the best epoch is kept and not the last."""

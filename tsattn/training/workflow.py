@@ -6,8 +6,10 @@ import importlib.metadata
 import json
 import platform
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,12 @@ from tsattn.runs import abandon, begin_run, finish_run, held
 from tsattn.runs.files import METRICS, STATE
 from tsattn.training.fitting import micro_batch
 from tsattn.training.loop import Fit, fit, never
+from tsattn.training.parallel import Alone, Company, ProcessLost
 from tsattn.training.preparing import Prepared
 from tsattn.training.pretrained import begin_with
 from tsattn.training.progress import Epoch
 from tsattn.training.resident import ResidentCases
-from tsattn.training.state import StateFile
+from tsattn.training.state import BorrowedStateFile, StateFile
 from tsattn.training.statistics import take_statistics
 
 PACKAGES = ("torch", "numpy", "aeon", "pandas", "pyarrow", "onnx", "safetensors")
@@ -48,16 +51,22 @@ class Trained:
 
 
 def train(
-    prepared: Prepared, watch: Callable[[Epoch], None], asked_to_stop: Callable[[], bool] = never
+    prepared: Prepared,
+    watch: Callable[[Epoch], None],
+    asked_to_stop: Callable[[], bool] = never,
+    company: Company | None = None,
 ) -> Trained:
     """Trains and writes the run folder; `watch` hears of every epoch.
 
-    Interrupted when asked to stop and CheckFailed when the weights diverged: the folder then holds the
-    state that was saved last. InputError where another process trains the same folder, and where there is not
-    enough memory for a single case.
+    company: the processes that train it together, of which the first writes; all of them call this.
+    Interrupted when asked to stop and CheckFailed when the weights diverged or a process of the company
+    ended: the folder then holds the state that was saved last. InputError where another training has it, and
+    where there is not enough memory for a single case.
     """
+    company = company or Alone()
     keep_freed_memory()
-    config, device, out = prepared.config, torch.device(prepared.config.device), prepared.out
+    config, out = prepared.config, prepared.out
+    device = company.device(torch.device(config.device))
     take_statistics(prepared.model, prepared.train)
     if config.training.pretrained:
         begin_with(prepared.model, Path(config.training.pretrained))
@@ -67,33 +76,28 @@ def train(
     held_out = None if prepared.validation is None else ResidentCases(prepared.validation, classes, device)
     at_once = config.training.batch_size
     if not prepared.begun:
-        at_once = micro_batch(model, config.model, at_once, train_cases)
-        begin_run(out, config=config, split=prepared.split, environment=_environment(config))
+        with company.alike():
+            at_once = micro_batch(model, config.model, at_once, train_cases)
+    training = partial(
+        fit,
+        model,
+        train_cases,
+        held_out,
+        config.training,
+        watch,
+        asked_to_stop=asked_to_stop,
+        micro_batch=at_once,
+        company=company,
+    )
+    if not company.leads:
+        result = training(state=BorrowedStateFile(out / STATE))
+        return Trained(out=out, metrics=_metrics(result, prepared))
+    if not prepared.begun:
+        begin_run(out, config=config, split=prepared.split, environment=_environment(config, company.size))
     with held(out):
         state = StateFile(out / STATE)
-        try:
-            result = fit(
-                model,
-                train_cases,
-                held_out,
-                config.training,
-                watch,
-                state=state,
-                asked_to_stop=asked_to_stop,
-                micro_batch=at_once,
-            )
-        except Interrupted as stop:
-            raise Interrupted(
-                f"{out}: {stop}. Nothing is lost: go on with `tsattn train --resume {out}`."
-            ) from None
-        except BaseException as failure:
-            if not state.path.exists():  # nothing that could be gone on with
-                abandon(out)
-            elif isinstance(failure, CheckFailed):
-                raise CheckFailed(
-                    f"{failure} The last good weights are kept: --pretrained {out} begins with them."
-                ) from failure
-            raise
+        with _saying_what_is_kept(out, state, company):
+            result = training(state=state)
         metrics = _metrics(result, prepared)
         finish_run(
             out,
@@ -103,6 +107,30 @@ def train(
             metrics=metrics,
         )
     return Trained(out=out, metrics=metrics)
+
+
+@contextmanager
+def _saying_what_is_kept(out: Path, state: StateFile, company: Company) -> Iterator[None]:
+    """Around a training: whatever ends it early leaves its state, or nothing where there is none yet."""
+    try:
+        yield
+    except Interrupted as stop:
+        raise Interrupted(
+            f"{out}: {stop}. Nothing is lost: go on with `{company.command} --resume {out}`."
+        ) from None
+    except ProcessLost as lost:
+        if not state.path.exists():
+            abandon(out)
+            raise ProcessLost(f"{out}: {lost} Nothing had been saved: begin again.") from None
+        raise ProcessLost(f"{out}: {lost} Go on with `{company.command} --resume {out}`.") from None
+    except BaseException as failure:
+        if not state.path.exists():  # nothing that could be gone on with
+            abandon(out)
+        elif isinstance(failure, CheckFailed):
+            raise CheckFailed(
+                f"{failure} The last good weights are kept: --pretrained {out} begins with them."
+            ) from failure
+        raise
 
 
 def _card(prepared: Prepared, result: Fit) -> ModelCard:
@@ -155,12 +183,13 @@ def _versions() -> dict[str, str]:
     return {"tsattn": __version__, **{name: importlib.metadata.version(name) for name in PACKAGES}}
 
 
-def _environment(config: RunConfig) -> dict[str, Any]:
+def _environment(config: RunConfig, processes: int) -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "device": config.device,
         "device_name": torch.cuda.get_device_name() if config.device == "cuda" else platform.machine(),
         "threads": config.threads,
+        "processes": processes,
         "versions": _versions(),
     }
