@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tsattn.cli.app import main
+
 SHAPE = ["--width", "16", "--heads", "2", "--layers", "1", "--threads", "1", "--device", "cpu"]
 KILLS = 25
 
@@ -123,7 +125,10 @@ def test_25_kills_change_no_byte(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_with_the_state_saved_and_the_command_that_resumes(
-    number: signal.Signals, tmp_path: Path
+    number: signal.Signals,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     words = ["train", "JapaneseVowels", "--epochs", "60", *SHAPE]
     run = tmp_path / "run"
@@ -134,12 +139,10 @@ def test_a_signal_ends_with_the_state_saved_and_the_command_that_resumes(
     assert process.returncode == 130
     assert f"Nothing is lost: go on with `tsattn train --resume {run}`." in err
     assert "Traceback" not in err
-    refused = tsattn("eval", str(run))
-    assert refused.returncode == 2
-    assert f"its training has not ended. `tsattn train --resume {run}` goes on with it." in refused.stderr
-    again = tsattn(*words, "--out", str(run))
-    assert again.returncode == 2
-    assert "its training has not ended" in again.stderr
+    for again in (["eval", str(run)], [*words, "--out", str(run)]):
+        code, _, said = here(*again, capsys=capsys, patch=monkeypatch)
+        assert code == 2
+        assert f"its training has not ended. `tsattn train --resume {run}` goes on with it" in said
 
 
 def test_only_one_process_trains_a_run(tmp_path: Path) -> None:
@@ -157,30 +160,44 @@ def test_only_one_process_trains_a_run(tmp_path: Path) -> None:
         process.communicate()
 
 
-def test_what_cannot_be_resumed_is_said(tmp_path: Path) -> None:
+def here(*words: str, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> tuple[int, str, str]:
+    """The command in this process, which spares the seconds of importing: code, stdout, stderr."""
+    patch.setattr(sys, "argv", ["tsattn", *words])
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as left:
+        main()
+    return int(left.value.code or 0), *capsys.readouterr()
+
+
+def test_what_cannot_be_resumed_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = tmp_path / "run"
-    assert tsattn("train", "GunPoint", "--epochs", "1", *SHAPE, "--out", str(run)).returncode == 0
-    for words, says in (
+    words = ("train", "GunPoint", "--epochs", "1", *SHAPE, "--out", str(run))
+    assert here(*words, capsys=capsys, patch=monkeypatch)[0] == 0
+    for wrong, says in (
         (["--resume", str(run)], "its training has ended. `tsattn eval"),
         (["--resume", str(tmp_path / "none")], "no such run folder"),
         (["--resume", str(run), "--epochs", "3"], "leave --epochs away"),
         (["GunPoint", "--resume", str(run)], "--resume takes everything from the run folder"),
         ([], "What is to be trained on?"),
     ):
-        done = tsattn("train", *words)
-        assert done.returncode == 2, words
-        assert says in done.stderr, words
-        assert "Traceback" not in done.stderr
+        code, _, err = here("train", *wrong, capsys=capsys, patch=monkeypatch)
+        assert code == 2, wrong
+        assert says in err, wrong
 
 
-def test_a_run_is_reproduced_to_the_byte(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    assert tsattn("train", "GunPoint", "--epochs", "2", *SHAPE, "--out", str(run)).returncode == 0
-    done = tsattn("reproduce", str(run), "--out", str(tmp_path / "again"))
-    assert done.returncode == 0, done.stderr
-    assert "Weights: the same to the byte. Figures of the epochs: the same." in done.stdout
+def test_a_run_is_reproduced_to_the_byte(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, again = tmp_path / "run", tmp_path / "again"
+    words = ("train", "GunPoint", "--epochs", "2", *SHAPE, "--out", str(run))
+    assert here(*words, capsys=capsys, patch=monkeypatch)[0] == 0
+    code, out, err = here("reproduce", str(run), "--out", str(again), capsys=capsys, patch=monkeypatch)
+    assert code == 0, err
+    assert "Weights: the same to the byte. Figures of the epochs: the same." in out
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("seed: 0", "seed: 1"))
-    other = tsattn("reproduce", str(run))
-    assert other.returncode == 3
-    assert "Weights: not the same. Figures of the epochs: other from epoch 1 on." in other.stdout
+    code, out, _ = here("reproduce", str(run), capsys=capsys, patch=monkeypatch)
+    assert code == 3
+    assert "Weights: not the same. Figures of the epochs: other from epoch 1 on." in out

@@ -85,9 +85,7 @@ def _refitted(choices: Mapping[str, Any], seed: int, out: Path) -> Prepared:
     asked = {**choices["asked"], "epochs": epochs, "validation": None}
     whole = {**choices, "asked": asked, "holding": {}}
     prepared = _prepare(whole, Protocol(name="last"), seed, 0)
-    words = (
-        f"refit: all {len(prepared.train)} cases of TRAIN for the {epochs} epochs that {search.name} found"
-    )
+    words = f"refit: all {len(prepared.train)} cases of TRAIN, {epochs} epochs as {search.name} found"
     return replace(prepared, config=replace(prepared.config, protocol=words))
 
 
