@@ -30,7 +30,7 @@ class Dropout(nn.Module):
         return x * _mask(x, round(self.share * LEVELS))
 
     def extra_repr(self) -> str:
-        """For print(model)."""
+        """What stands in brackets where torch lists the model."""
         return f"share={self.share}"
 
 
@@ -52,7 +52,7 @@ class StochasticDepth(nn.Module):
         return x * (kept / (1 - self.share)).to(x.dtype)
 
     def extra_repr(self) -> str:
-        """For print(model)."""
+        """What stands in brackets where torch lists the model."""
         return f"share={self.share}"
 
 

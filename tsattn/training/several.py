@@ -73,16 +73,13 @@ def mean_and_deviation(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def _check_same(there: RunConfig, asked: RunConfig, place: Path) -> None:
-    for field, (old, new) in _differences(there, asked):
+    old, new = _flat(there), _flat(asked)
+    differing = next((name for name in old if old[name] != new[name]), None)
+    if differing is not None:
         raise InputError(
-            f"{place}: another training is there, its {field} is {old!r} and not {new!r}. "
-            "Choose another folder with --out."
+            f"{place}: another training is there, its {differing} is {old[differing]!r} and not "
+            f"{new[differing]!r}. Choose another folder with --out."
         )
-
-
-def _differences(one: RunConfig, other: RunConfig) -> list[tuple[str, tuple[Any, Any]]]:
-    first, second = (_flat(config) for config in (one, other))
-    return [(name, (first[name], second[name])) for name in first if first[name] != second[name]]
 
 
 def _flat(config: RunConfig) -> dict[str, Any]:
