@@ -80,7 +80,7 @@ def measure(
     """
     company = company or Alone()
     model.eval()
-    sums = torch.zeros(2, device=cases.values.device)
+    sums = torch.zeros(2, device=cases.device)
     with torch.inference_mode():
         for batch in company.every(cases.by_length(min(64, at_once))):
             logits = model(batch.values, batch.complete).float()

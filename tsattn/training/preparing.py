@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from tsattn.card import BEST_ON_TEST
-from tsattn.config import ModelConfig, RunConfig, TrainingConfig
+from tsattn.config import WORDS, ModelConfig, RunConfig, TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.preparation import Preparation, PreparedCases, parse_preparation, prepare_cases
@@ -98,6 +98,7 @@ def prepare(
         asked = {**asked, "attention": resolve(attention)}
     if out is not None:
         check_free(out)
+    TrainingConfig(epochs=1, batch_size=1, **{name: asked[name] for name in WORDS if asked.get(name)})
     parse_augmentation(asked.get("augment") or "")
     if asked.get("pretrained"):
         weights_of(Path(asked["pretrained"]))
