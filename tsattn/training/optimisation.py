@@ -47,6 +47,10 @@ class Flat:
         """Sets the gradients to zero, from where backward passes add to them."""
         self.gradients.zero_()
 
+    def finite(self) -> bool:
+        """Whether every parameter is a number."""
+        return all(bool(group.isfinite().all()) for group in self.groups)
+
     def clip(self, greatest: float) -> Tensor:
         """Shortens the gradients to a norm of at most `greatest`; the norm before, still on the device."""
         norm = torch.linalg.vector_norm(self.gradients)

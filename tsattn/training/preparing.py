@@ -29,6 +29,7 @@ from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_o
 from tsattn.training.plan import plan
 from tsattn.training.pretrained import weights_of
 from tsattn.training.protocols import parse_protocol, settle
+from tsattn.training.threads import threads_for
 
 TEST = "@test"
 """In `RunConfig.held_out`: the source's own TEST."""
@@ -90,8 +91,6 @@ def prepare(
     InputError for anything that cannot be, CheckFailed for a device that is not there.
     """
     asked, holding = settle(parse_protocol(protocol), asked, holding)
-    if threads is not None:
-        torch.set_num_threads(threads)
     chosen_device = resolve_device(device)
     recipe = load_preset(preset)  # its mistakes are said before data are read
     if (attention := asked.get("attention") or recipe.model.get("attention")) is not None:
@@ -108,6 +107,8 @@ def prepare(
     how = parse_preparation(cutting.resample, cutting.window, cutting.stride, loaded.collection)
     cut = prepare_cases(loaded.collection, how)
     model_config, training = plan(cut.cases, preset, asked, groups_of(cut), chosen_device.type)
+    usual = int(np.median(cut.cases.lengths))
+    torch.set_num_threads(threads or threads_for(training.batch_size, usual, model_config.width))
     if holding.file is not None:
         divided = with_file(cut, holding.file, table, how)
     elif holding.test:
