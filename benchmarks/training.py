@@ -11,15 +11,15 @@
     dropout 0.1 everywhere and so in the attention weights, every case padded to the set's longest under a
     key padding mask, a DataLoader, RAdam, clipping at 4, a head over all timepoints, loss.item() each step.
 
-Width 128, 8 heads, 3 layers. (a) and (b) have softmax attention and linear tokens, so that all three are models
-of one size, or the words of --attention and --tokens; their dropout is tsattn's. In a cell (a set, a batch
-size, a number of threads) the three take short turns, so that a busy machine slows all alike; figures are
-medians over rounds, ratios are taken within a round. A turn of (a) and (b) is whole epochs where these are
-short and some steps where they are long; its first step, in which an optimiser is made, does not count unless
-there are few. (c) sits out a round where its turn would take the cell past its --patience, and where a batch is
-too much for memory or patience it takes halves of it: its work is per case, so that its samples a second stay
-about the same, and the table says so. Threads sleep while they wait, as tsattn sets it by itself, and freed
-memory is kept, as `tsattn train` does: for all three.
+Width 128, 8 heads, 3 layers. (a) and (b) have softmax attention and linear tokens, so that all three are
+models of one size, or the words of --attention and --tokens; their dropout is tsattn's. In a cell (a set, a
+batch size, a number of threads) the three take short turns, so that a busy machine slows all alike; figures
+are medians over rounds, ratios are taken within a round. A turn of (a) and (b) is whole epochs where these
+are short and some steps where they are long; its first step, in which an optimiser is made, does not count
+unless there are few. (c) sits out a round where its turn would take the cell past its --patience, and where
+a batch is too much for memory or patience it takes halves of it: its work is per case, so that its samples
+a second stay about the same, and the table says so. Threads sleep while they wait, as tsattn sets it by
+itself, and freed memory is kept, as `tsattn train` does: for all three.
 
 Prints Markdown: samples a second and ratios (one also in the seconds that CPUs worked for a loop, which other
 programs disturb less), what tsattn adds to a step, and whether the project's own bars are met; writes the
