@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,14 @@ class Head(TableHead):
 
 def read_head(path: Path) -> Head:
     """Reads the header and the first rows. InputError for whatever is not a CSV file with rows."""
-    file = sniff(path, *_start(path))
+    return head_of(CsvFile(path))
+
+
+def head_of(unspelled: CsvFile) -> Head:
+    """As `read_head`, of a file whose spelling is not known yet."""
+    path = unspelled.path
+    spelled = sniff(path, *_start(unspelled))
+    file = replace(unspelled, separator=spelled.separator, decimal=spelled.decimal)
     records = _records(file)
     line, header = next(records, (0, []))
     names = tuple(cell.strip() for cell in header)
@@ -122,22 +129,29 @@ def first_fault(file: CsvFile, width: int, numbers: Mapping[int, str]) -> str | 
 
     width: fields a row has to have. numbers: name of each column that has to hold numbers, by position.
     """
-    path, records = file.path, _records(file)
+    records = _records(file)
     next(records)  # the header
     for line, cells in records:
-        if len(cells) != width:
-            swallowed = any("\n" in cell for cell in cells)
-            hint = " A quote is opened there that is not closed?" if swallowed else ""
-            if cells[0].startswith("#"):
-                hint = " Comments are not read: remove the line."
-            return f"{path}:{line}: {len(cells)} fields, the header has {width}.{hint}"
-        for column, name in numbers.items():
-            cell = cells[column]
-            if not is_missing(cell) and not is_number(cell, file.decimal):
-                return (
-                    f"{path}:{line}: column {name!r} holds {short(cell)} where a number belongs. "
-                    f"A missing value is an empty cell or one of {', '.join(MISSING[1:])}."
-                )
+        if (fault := fault_of(cells, width, numbers, file.decimal)) is not None:
+            return f"{file.path}:{line}: {fault}"
+    return None
+
+
+def fault_of(cells: Sequence[str], width: int, numbers: Mapping[int, str], decimal: str) -> str | None:
+    """What is wrong with one row, as `first_fault` but without its place; None if nothing is."""
+    if len(cells) != width:
+        swallowed = any("\n" in cell for cell in cells)
+        hint = " A quote is opened there that is not closed?" if swallowed else ""
+        if cells[0].startswith("#"):
+            hint = " Comments are not read: remove the line."
+        return f"{len(cells)} fields, the header has {width}.{hint}"
+    for column, name in numbers.items():
+        cell = cells[column]
+        if not is_missing(cell) and not is_number(cell, decimal):
+            return (
+                f"column {name!r} holds {short(cell)} where a number belongs. "
+                f"A missing value is an empty cell or one of {', '.join(MISSING[1:])}."
+            )
     return None
 
 
@@ -203,11 +217,12 @@ def _not_utf8(file: CsvFile) -> InputError:
     )
 
 
-def _start(path: Path) -> tuple[str, bool]:
+def _start(unspelled: CsvFile) -> tuple[str, bool]:
     """The file's first text, and whether that is all of it. InputError for what is no text."""
+    path = unspelled.path
     if path.is_dir():
         raise InputError(f"{path} is a folder where a CSV file was expected. Type the file's name.")
-    with CsvFile(path).open_bytes() as file:
+    with unspelled.open_bytes() as file:
         start = file.read(_FIRST_BYTES)
         while (
             start.count(b"\n") < _FIRST_LINES and len(start) < _MOST_BYTES and (more := file.read(len(start)))
@@ -217,7 +232,7 @@ def _start(path: Path) -> tuple[str, bool]:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{path}: UTF-16 text. Save the file as UTF-8 (in a spreadsheet: CSV UTF-8).")
     if b"\0" in start:
-        raise nul_byte(CsvFile(path))
+        raise nul_byte(unspelled)
     if not start.removeprefix(b"\xef\xbb\xbf").strip():
         raise InputError(f"{path}: the file is empty. A table begins with a line of column names.")
     return start.decode("utf-8-sig", errors="replace"), whole
