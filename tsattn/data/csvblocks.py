@@ -46,7 +46,7 @@ def text_blocks(head: Head, chunks: Iterable[bytes]) -> Iterator[TextBlock]:
             if (below := _below_header(rest, head.file.separator)) is None:
                 continue
             end = b"\n" if b"\n" in rest else b"\r"
-            line, begun = 1 + len(_LINE_END.findall(rest[:below])), True
+            line, begun = 1 + _lines(rest[:below]), True
             rest = rest[below:]
         stop = _end_of_records(rest, end, head.file.separator)
         if not stop:
@@ -54,7 +54,7 @@ def text_blocks(head: Head, chunks: Iterable[bytes]) -> Iterator[TextBlock]:
                 break
             continue
         yield TextBlock(rest[:stop], line)
-        line += rest.count(end, 0, stop)
+        line += _lines(rest[:stop])
         rest = rest[stop:]
     if rest and begun:
         if (opened := _open_quote(rest, head.file.separator)) is not None:
@@ -75,10 +75,15 @@ def records(block: TextBlock, separator: str) -> Iterator[tuple[int, list[str]]]
         line = reader.line_num
 
 
+def _lines(text: bytes) -> int:
+    """How many lines end in `text`, as the csv module counts them."""
+    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+
+
 def _below_header(start: bytes, separator: str) -> int | None:
     """Where the first record after the header's begins; None if the header does not end in `start`."""
     reader = csv.reader(io.StringIO(start.decode("utf-8", "replace"), newline=""), delimiter=separator)
-    if not next(filter(None, reader), None):
+    if start.endswith(b"\r") or not next(filter(None, reader), None):  # a newline may follow
         return None
     ends = [match.end() for match in _LINE_END.finditer(start)]
     return ends[reader.line_num - 1] if len(ends) >= reader.line_num else None
@@ -139,5 +144,5 @@ def _open_quote(text: bytes, separator: str) -> int | None:
 
 
 def _refuse_nul(head: Head, text: bytes, line: int) -> None:
-    at = line + len(_LINE_END.findall(text[: text.index(b"\0")]))
+    at = line + _lines(text[: text.index(b"\0")])
     raise InputError(f"{head.path}:{at}: a NUL byte: this is a binary file or damaged, not CSV.")

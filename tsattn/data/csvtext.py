@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -47,7 +48,7 @@ class Head(TableHead):
         decimal = self.file.decimal
         cells = (row[at] for row in self.rows if at < len(row) and not is_missing(row[at]))
         return (first := next(cells, None)) is not None and not any(
-            is_number(cell, decimal) for cell in (first, *cells)
+            is_number(cell, decimal) for cell in itertools.chain([first], cells)
         )
 
     def sample(self, column: str) -> list[str]:

@@ -163,7 +163,7 @@ class _CsvReader:
             size = max(_FIRST_CHUNK, width)
             while chunk := file.read(size):
                 yield chunk
-                size = max(_CHUNK, width)
+                size = max(min(2 * size, _CHUNK), width)
 
     def _table(self, text: bytes) -> Any:
         # One chunk whatever is in the block, in this thread: the pieces are what runs at once.

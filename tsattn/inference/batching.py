@@ -98,7 +98,7 @@ def batches_of(
     """The cases of all blocks in batches; the first windows are small, so that the first rows come early."""
     held: list[CaseBlock] = []
     cases = memory = 0
-    most = callers * size
+    most = 1
     for block in blocks:
         held.append(block)
         cases += len(block)
@@ -106,6 +106,6 @@ def batches_of(
         if cases >= most or memory >= _WINDOW_BYTES:
             yield from Window(held, classes).batches(size)
             held, cases, memory = [], 0, 0
-            most = min(2 * most, LOOK_AHEAD * size)
+            most = min(max(2 * most, callers * size), LOOK_AHEAD * size)
     if held:
         yield from Window(held, classes).batches(size)
