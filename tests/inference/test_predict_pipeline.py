@@ -1,4 +1,4 @@
-"""What goes in and out of the pipeline: the same answers from every form, faulty rows, kept columns, order."""
+"""The pipeline: the same answers from every form, faulty rows, kept columns, order, what is counted."""
 
 from __future__ import annotations
 
@@ -64,9 +64,7 @@ def shares(rows: list[dict[str, Any]]) -> np.ndarray:
     return np.array([[value for name, value in row.items() if "probability" in name] for row in rows], float)
 
 
-def test_every_form_gives_the_same_answers(
-    make_model: MakeModel, vowels: Collection, tmp_path: Path
-) -> None:
+def test_every_form_gives_the_same_answers(make_model: MakeModel, vowels: Collection, tmp_path: Path) -> None:
     model = open_model(make_model(vowels.classes, vowels.channels), "cpu", 2, parallel_calls=True)
     expected = model.probabilities(vowels.values)
     write_long_csv(vowels, tmp_path / "long.csv")
@@ -177,14 +175,18 @@ def test_faulty_rows_of_a_long_table_are_their_cases(small: OnnxPredictor, tmp_p
             assert row["label"] is None
         else:
             assert row == expected[at] | {"error": None}
-    assert predicted(small, source, on_error="skip")[0] == [r for i, r in enumerate(expected) if i not in said]
+    assert predicted(small, source, on_error="skip")[0] == [
+        r for i, r in enumerate(expected) if i not in said
+    ]
 
 
 def test_an_id_that_comes_back_is_named_and_sort_puts_it_together(
     small: OnnxPredictor, tmp_path: Path
 ) -> None:
     generator = np.random.default_rng(2)
-    rows = [[f"c{n}", str(t), f"{generator.normal():.3f}", f"{n}", f"s{n}"] for n in range(900) for t in range(3)]
+    rows = [
+        [f"c{n}", str(t), f"{generator.normal():.3f}", f"{n}", f"s{n}"] for n in range(900) for t in range(3)
+    ]
     header = ["id", "time", "x", "y", "site"]
     expected, _ = predicted(small, written(tmp_path / "good.csv", header, rows), keep=("site",))
     mixed = sorted(rows, key=lambda row: random.Random(str(row[:2])).random())
@@ -208,9 +210,7 @@ def test_columns_are_carried_through_in_every_form_of_output(small: OnnxPredicto
     tables = {}
     for name in ("o.csv", "o.jsonl", "o.parquet"):
         how = Wanted(proba=True, keep=("site", "label"), on_error="mark")
-        predict_files(
-            small, [source], tmp_path / name, TableOptions(), batch_size=4, wanted=how, threads=2
-        )
+        predict_files(small, [source], tmp_path / name, TableOptions(), batch_size=4, wanted=how, threads=2)
     with (tmp_path / "o.csv").open(newline="") as file:
         tables["csv"] = list(csv.DictReader(file))
     tables["jsonl"] = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
