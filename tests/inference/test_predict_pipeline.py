@@ -80,7 +80,8 @@ def test_every_form_gives_the_same_answers(make_model: MakeModel, vowels: Collec
         table = pa_csv.read_csv(tmp_path / f"{name}.csv", convert_options=strings)
         pq.write_table(table, tmp_path / f"{name}.parquet")
     files = ("wide.csv", "long.csv", "wide.csv.gz", "long.csv.zst", "wide.parquet", "long.parquet", "v.ts")
-    for source in (*(tmp_path / name for name in files), tmp_path / "v.npz", wide, gzip.compress(long)):
+    sources: list[Path | bytes] = [*(tmp_path / name for name in files), tmp_path / "v.npz"]
+    for source in [*sources, wide, gzip.compress(long)]:
         rows, summary = predicted(model, source)
         ids = tuple(map(str, range(len(vowels)))) if source == tmp_path / "v.ts" else vowels.ids
         assert tuple(row["id"] for row in rows) == ids, source
@@ -161,8 +162,8 @@ def test_faulty_rows_of_a_long_table_are_their_cases(small: OnnxPredictor, tmp_p
     rows[first["c5"]][1] = "noon"
     rows[first["c6"] + 1][1] = "0"
     rows[first["c9"] + 1] = rows[first["c9"] + 1][:3]
-    for row in rows[first["c12"] : first["c13"]]:
-        row[0] = ""
+    for nameless in rows[first["c12"] : first["c13"]]:
+        nameless[0] = ""
     source = written(tmp_path / "bad.csv", header, rows)
     with pytest.raises(InputError, match=rf"bad\.csv:{first['c3'] + 3}: column 'x' holds 'none at all'"):
         predicted(small, source)

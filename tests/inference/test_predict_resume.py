@@ -138,8 +138,8 @@ def test_what_is_torn_is_cut_and_what_is_other_refused(
         go_on()
     os.utime(source, ns=(noted["identity"]["files"][0][2],) * 2)
     assert go_on() == noted["state"]["written"]
-    with out.open(newline="") as file:
-        ids = [row["id"] for row in csv.DictReader(file)]
+    with out.open(newline="") as lines:
+        ids = [row["id"] for row in csv.DictReader(lines)]
     assert ids == [f"case {n}" for n in range(1000) if n % 500 != 77]
     assert not partial.exists()
     assert go_on() == 0  # a whole output is no partial one: it is made anew
