@@ -27,7 +27,7 @@ def chunks(data: bytes, size: int) -> list[bytes]:
 cells = st.text(st.sampled_from('ab",\r\n é'), max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     rows=st.lists(st.tuples(cells, cells), max_size=8),
     end=st.sampled_from(["\n", "\r\n"]),
