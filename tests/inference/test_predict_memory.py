@@ -33,9 +33,13 @@ def test_three_times_the_file_takes_the_same_memory(make_model: Callable[..., Pa
 def test_more_values_than_the_process_may_hold(make_model: Callable[..., Path], tmp_path: Path) -> None:
     """35 million values, 140 MB as float32, where 400 MB are all that code, threads and data may take.
 
-    Without a file the process needs 300 of them. A hundred million values in a GB: `CASES=288000 MB=1024`.
+    Without a file the process needs 300 of them. A hundred million values in a GB:
+    TSATTN_TEST_CASES=288000 TSATTN_TEST_MB=1024.
     """
-    cases, limit = int(os.environ.get("CASES", "100000")), int(os.environ.get("MB", "400"))
+    cases, limit = (
+        int(os.environ.get("TSATTN_TEST_CASES", "100000")),
+        int(os.environ.get("TSATTN_TEST_MB", "400")),
+    )
     row = ",".join(["0.5"] * 348) + "\n"
     with (tmp_path / "big.csv").open("w") as file:
         file.write("case," + ",".join(f"channel{c}_{t}" for c in range(12) for t in range(29)) + "\n")

@@ -15,7 +15,6 @@ from tsattn.cli.options import (
     AllowCode,
     AsJson,
     BatchSize,
-    Device,
     IdColumn,
     LabelColumn,
     Layout,
@@ -103,7 +102,25 @@ def predict(
         ),
     ] = False,
     batch_size: BatchSize = 64,
-    device: Device = "auto",
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device",
+            metavar="auto|cpu|cuda[:N]|mps",
+            help="Where to compute; auto takes the fastest that is really there.",
+            rich_help_panel=_COMPUTING,
+        ),
+    ] = "auto",
+    providers: Annotated[
+        str | None,
+        typer.Option(
+            "--providers",
+            metavar="WORD,…",
+            help="onnxruntime's, the best first: tensorrt, cuda, cpu. Each has to be had.",
+            rich_help_panel=_COMPUTING,
+            show_default=False,
+        ),
+    ] = None,
     threads: Annotated[
         int | None,
         typer.Option(
@@ -111,6 +128,7 @@ def predict(
             min=1,
             metavar="N",
             help="CPU threads to read and compute with; all cores if not given.",
+            rich_help_panel=_COMPUTING,
             show_default=False,
         ),
     ] = None,
@@ -142,7 +160,9 @@ def predict(
     if place is not None:
         refuse_model(place, Path(model), but=(".csv", ".txt", ".tsv", ".jsonl", ".parquet"))
     paths = files_of(files, place)
-    predictor = open_predictor(model, device, threads, parallel_calls=True, allow_code=allow_code)
+    predictor = open_predictor(
+        model, device, threads, parallel_calls=True, allow_code=allow_code, providers=providers
+    )
     console.remark(
         f"{model}: {predictor.card.attention}, {len(predictor.card.classes)} classes, {predictor.provider}"
     )
