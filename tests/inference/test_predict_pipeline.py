@@ -309,3 +309,13 @@ def test_what_does_not_go_together(
     assert isinstance(done.exception, InputError), done.output
     assert said in str(done.exception)
     assert not (tmp_path / "o.csv").exists()
+
+
+def test_every_spelling_of_a_missing_value_anywhere_in_the_file(small: OnnxPredictor, tmp_path: Path) -> None:
+    rows = wide_rows(3000)
+    spelled = ["", "NaN", "nan", "NA", " n/a", "null", "None", "?", "  "]
+    empty = [list(row) for row in rows]
+    for at, word in enumerate(spelled):
+        rows[2000 + 3 * at][2], empty[2000 + 3 * at][2] = word, ""
+    expected, _ = predicted(small, written(tmp_path / "empty.csv", WIDE_HEADER, empty))
+    assert predicted(small, written(tmp_path / "spelled.csv", WIDE_HEADER, rows))[0] == expected
