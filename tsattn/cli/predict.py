@@ -166,7 +166,7 @@ def predict(
     console.remark(
         f"{model}: {predictor.card.attention}, {len(predictor.card.classes)} classes, {predictor.provider}"
     )
-    with _counting() as progress:
+    with _saying_what_is_kept(place, resume), _counting() as progress:
         summary = predict_files(
             predictor,
             paths,
@@ -199,6 +199,8 @@ def _say_what_is_odd(summary: PredictSummary) -> None:
     """Faulty cases, and those unlike the ones of training, counted, on stderr."""
     from tsattn.cli import console
 
+    if summary.resumed:
+        console.remark(f"{summary.resumed:,} of {summary.cases:,} cases were there already.")
     for count, what in (
         (summary.skipped, "left out"),
         (summary.marked, "written with an error and no label"),
@@ -215,6 +217,19 @@ def _say_what_is_odd(summary: PredictSummary) -> None:
     counts = [f"{count:,} {said[name]}" for name, count in summary.outside.as_dict().items() if count]
     if counts:
         console.remark(f"Of {summary.cases:,} cases, unlike those of training: {'; '.join(counts)}.")
+
+
+@contextmanager
+def _saying_what_is_kept(place: Path | None, resume: bool) -> Iterator[None]:
+    """Around a prediction that can be gone on with."""
+    from tsattn.cli import console
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        if resume:
+            console.remark(f"{place}: what is written is kept. The same command goes on with it.")
+        raise
 
 
 @contextmanager

@@ -150,7 +150,7 @@ class _Reader:
         good = np.array([at for at in range(len(rows)) if at not in wrong], np.int64)
         times = np.zeros(len(rows), np.float64)
         if good.size:
-            read = self._times.read(rows.times.take(as_arrow(good, pa.int64())), rows.place)
+            read = self._times.read(call("take", rows.times, as_arrow(good, pa.int64())), rows.place)
             times = np.zeros(len(rows), read.dtype)
             times[good] = read
         return times, {at: f"{rows.place(at)}: {fault}" for at, fault in wrong.items()}
@@ -161,7 +161,7 @@ class _Reader:
         counts = np.diff(starts, append=len(part))
         self.longest = max(self.longest, int(counts.max()))
         at = as_arrow(starts, pa.int64())
-        names = [self._head.stem] if part.ids is None else part.ids.take(at).to_pylist()
+        names = [self._head.stem] if part.ids is None else call("take", part.ids, at).to_pylist()
         case = np.repeat(np.arange(len(starts)), counts)
         faults = {int(case[row]): fault for row, fault in sorted(part.faults.items(), reverse=True)}
         faults |= self._nameless(names, part, starts)
@@ -175,7 +175,7 @@ class _Reader:
             lengths=_observed(values, starts, counts, case),
             rows=RowFacts(
                 ids=names,
-                kept=tuple(column.take(at).to_pylist() for column in part.kept),
+                kept=tuple(call("take", column, at).to_pylist() for column in part.kept),
                 faults=faults,
                 count=len(names),
             ),
