@@ -61,6 +61,7 @@ def test_records_are_those_of_the_csv_module(
         (b'5" pipe,1\n6" pipe,2\n7" pipe,3\n', ['5" pipe', '6" pipe', '7" pipe']),
         (b'5" pipe,1\n"two\nlines",2\nlast,3\n', ['5" pipe', "two\nlines", "last"]),
         (b"a,1\rb,2\rc,3", ["a", "b", "c"]),
+        (b"a,1\rb,2\r", ["a", "b"]),
         (b"\n\na,1\n\n\nb,2\n\n", ["a", "b"]),
     ],
 )

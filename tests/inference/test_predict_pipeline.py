@@ -204,6 +204,33 @@ def test_an_id_that_comes_back_is_named_and_sort_puts_it_together(
     assert [row["id"] for row in marked if row["error"]] == [mixed[5][0]]
 
 
+def test_a_file_that_is_one_case_of_many_pieces(small: OnnxPredictor, tmp_path: Path) -> None:
+    """Of a long table too: a case of more rows than a piece has."""
+    values = np.random.default_rng(3).normal(size=(2, 30_000)).astype(np.float32)
+    rows = [[str(t), *(f"{v:.5f}" for v in values[:, t])] for t in range(30_000)]
+    file = written(tmp_path / "press 7.csv", ["time", "x", "y"], rows)
+    long = written(
+        tmp_path / "l.csv", ["id", "time", "x", "y"], [["one", *row] for row in rows] + [["two", *rows[0]]]
+    )
+    (row,), _ = predicted(small, file, layout="file")
+    again, _ = predicted(small, long)
+    assert row["id"] == "press 7"
+    assert [one["id"] for one in again] == ["one", "two"]
+    np.testing.assert_allclose(shares([row]), small.probabilities(values[None]), atol=1e-5)
+    np.testing.assert_allclose(shares(again)[:1], shares([row]), atol=1e-6)
+
+
+def test_a_row_of_other_width_is_its_neighbours_case(small: OnnxPredictor, tmp_path: Path) -> None:
+    rows = [[f"c{n}", str(t), "0.5", "1"] for n in range(6) for t in range(3)]
+    rows[4] = ["c0", "1"]  # cut, and its id torn from c1
+    rows[10] = ["0.25", "c3", "1", "0.5", "1"]
+    marked, _ = predicted(
+        small, written(tmp_path / "in.csv", ["id", "time", "x", "y"], rows), on_error="mark"
+    )
+    assert [row["id"] for row in marked] == [f"c{n}" for n in range(6)]
+    assert [row["id"] for row in marked if row["error"]] == ["c1", "c3"]
+
+
 def test_columns_are_carried_through_in_every_form_of_output(small: OnnxPredictor, tmp_path: Path) -> None:
     rows = [[*row, "north, wing", str(at)] for at, row in enumerate(wide_rows(12))]
     rows[3][1] = "bad"

@@ -82,10 +82,11 @@ def _lines(text: bytes) -> int:
 def _below_header(start: bytes, separator: str) -> int | None:
     """Where the first record after the header's begins; None if the header does not end in `start`."""
     reader = csv.reader(io.StringIO(start.decode("utf-8", "replace"), newline=""), delimiter=separator)
-    if start.endswith(b"\r") or not next(filter(None, reader), None):  # a newline may follow
+    if not next(filter(None, reader), None):
         return None
     ends = [match.end() for match in _LINE_END.finditer(start)]
-    return ends[reader.line_num - 1] if len(ends) >= reader.line_num else None
+    below = ends[reader.line_num - 1] if len(ends) >= reader.line_num else None
+    return None if below == len(start) and start.endswith(b"\r") else below  # a newline may follow
 
 
 def _cut(rest: bytes, chunk: bytes, end: bytes, separator: str) -> tuple[bytes, bytes]:
