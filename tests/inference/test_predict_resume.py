@@ -109,7 +109,7 @@ class Stops(OnnxPredictor):
 
 
 def test_what_is_torn_is_cut_and_what_is_other_refused(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: Path, make_model: MakeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output_of, "_SECONDS", 0.0)
     source, out = wide(tmp_path / "in.csv", range(1000)), tmp_path / "o.csv"
@@ -131,6 +131,8 @@ def test_what_is_torn_is_cut_and_what_is_other_refused(
     assert noted["state"]["written"] > 0
     with partial.open("ab") as file:
         file.write(b"case 1")
+    with pytest.raises(InputError, match="begun with other model than now"):
+        go_on(open_model(make_model(("a", "b", "d"), ("x", "y"), name="other.onnx"), "cpu", 1))
     with pytest.raises(InputError, match="begun with other options than now"):
         go_on(proba=True)
     os.utime(source, ns=(1, 1))

@@ -184,6 +184,7 @@ def predict(
             ),
             threads=threads,
             stdin=sys.stdin.buffer,
+            model=_told_apart(Path(model)),
             progress=progress,
         )
     _say_what_is_odd(summary)
@@ -193,6 +194,13 @@ def predict(
         _draw(summary)
     if summary.skipped or summary.marked:
         raise typer.Exit(CheckFailed.exit_code)
+
+
+def _told_apart(model: Path) -> str:
+    """Size and time of the model file, or of the weights of a run."""
+    weights = model / "model.safetensors" if model.is_dir() else model
+    status = weights.stat() if weights.exists() else None
+    return f"{model.resolve()} {status and (status.st_size, status.st_mtime_ns)}"
 
 
 def _say_what_is_odd(summary: PredictSummary) -> None:
