@@ -1,4 +1,4 @@
-"""The benchmarks of training, predicting and GPUs: they run, say so where they cannot, and calculate right."""
+"""The benchmarks of training, predicting and GPUs: they run, say where they cannot, and calculate right."""
 
 from __future__ import annotations
 
