@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,9 +110,23 @@ def channels_in(member: Member) -> int:
 def series_blocks(path: Path, channels: tuple[str, ...], cases: int) -> Iterator[Collection]:
     """The cases of a file of series, up to `cases` at a time, each block as long as its longest.
 
-    channels: names of those the model was trained on. InputError for another number of channels.
+    channels: names of those the model was trained on, whose order the blocks have if the file has these
+    names. InputError for another number of channels.
     """
-    whole = parse_series(Member(path))
+    if ending(path) == ".ts":
+        from tsattn.data.ts_stream import stream_ts
+
+        parts: Iterable[Collection] = stream_ts(path)
+    else:
+        parts = [parse_series(Member(path))]
+    for part in parts:
+        yield from _blocks(part, path, channels, cases)
+
+
+def _blocks(whole: Collection, path: Path, channels: tuple[str, ...], cases: int) -> Iterator[Collection]:
+    if whole.channels != channels and sorted(whole.channels) == sorted(channels):
+        places = [whole.channels.index(name) for name in channels]
+        whole = replace(whole, values=whole.values[:, places], channels=channels)
     if len(whole.channels) != len(channels):
         raise InputError(
             f"{path}: {len(whole.channels)} channels; the model was trained on {len(channels)}: "

@@ -32,7 +32,7 @@ from tsattn.training.pretrained import begin_with
 from tsattn.training.progress import Epoch
 from tsattn.training.resident import placed
 from tsattn.training.state import BorrowedStateFile, StateFile
-from tsattn.training.statistics import take_statistics
+from tsattn.training.statistics import ranges, take_statistics
 
 PACKAGES = ("torch", "numpy", "aeon", "pandas", "pyarrow", "onnx", "safetensors")
 
@@ -135,6 +135,7 @@ def _saying_what_is_kept(out: Path, state: StateFile, company: Company) -> Itera
 
 def _card(prepared: Prepared, result: Fit) -> ModelCard:
     lengths = prepared.train.lengths
+    least, greatest, missing = ranges(prepared.train)
     config, model = prepared.config, prepared.model
     chosen = "" if prepared.validation is None else f", epoch {result.chosen.epoch} of {len(result.history)}"
     return ModelCard(
@@ -146,6 +147,9 @@ def _card(prepared: Prepared, result: Fit) -> ModelCard:
         lengths=(int(lengths.min()), int(np.median(lengths)), int(lengths.max())),
         mean=tuple(model.standardise.mean.tolist()),
         std=tuple(model.standardise.std.tolist()),
+        least=least,
+        greatest=greatest,
+        missing=missing,
         source=config.source,
         registry=config.registry,
         protocol=prepared.config.protocol + chosen,
