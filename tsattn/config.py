@@ -54,6 +54,8 @@ class TrainingConfig:
     validation: share of the training cases held out to choose the epoch, 0 for none.
     patience: epochs without improvement on the held-out cases after which training stops.
     keep_epoch: 'best' on the held-out cases, or the 'last', which those cases then judge fairly.
+    track: trackers that the training is reported to, words of `tsattn.training.tracking` joined by '+', ''
+    for none; it changes nothing of the training.
     """
 
     epochs: int
@@ -73,6 +75,7 @@ class TrainingConfig:
     validation: float = 0.0
     patience: int = 20
     keep_epoch: str = "best"
+    track: str = ""
     seed: int = 0
 
 

@@ -36,6 +36,7 @@ from tsattn.cli.recipe_options import (
     Schedule,
     Seeds,
     StochasticDepth,
+    Track,
 )
 from tsattn.cli.train_options import (
     Attention,
@@ -105,6 +106,7 @@ def train(
     labels_file: LabelsFile = None,
     label_pattern: LabelPattern = None,
     registry: Registry = None,
+    track: Track = None,
     resume: Resume = None,
     allow_code: AllowCode = False,
     print_config: PrintConfig = False,
@@ -162,6 +164,7 @@ def train(
             "patience": patience,
             "pretrained": None if pretrained is None else str(pretrained),
             "validation": validation,
+            "track": "+".join(track) if track else None,
             "seed": seed,
         },
         "cutting": {"resample": resample, "window": window, "stride": stride},
