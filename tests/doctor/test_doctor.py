@@ -1,4 +1,4 @@
-"""tsattn doctor: engines that work, lie, crash and hang; packages and places that are not as they should be."""
+"""tsattn doctor: engines that work, lie, crash and hang; packages and places that are not as they should."""
 
 from __future__ import annotations
 
