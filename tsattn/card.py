@@ -23,6 +23,8 @@ class ModelCard:
     attention, tokens, preset: the words the model was built from.
     lengths: shortest, median and longest length of the training cases, in timepoints.
     mean, std: (channels,) of the training cases, as the graph applies them.
+    least, greatest: (channels,) of the values of the training cases, and missing: the largest share of
+        values that one of them lacks within its length; empty and None where an older tsattn trained.
     source: what it was trained on, as typed; registry: the user's file that names it, as typed, if one
         was; table: column roles of that source (`layout`, `id`, `time`, `label`), empty for sources that
         are no tables.
@@ -45,6 +47,9 @@ class ModelCard:
     fingerprint: str
     majority: str = ""
     registry: str = ""
+    least: tuple[float, ...] = ()
+    greatest: tuple[float, ...] = ()
+    missing: float | None = None
     table: dict[str, str] = field(default_factory=dict)
     preparation: dict[str, int] = field(default_factory=dict)
     test: dict[str, Any] = field(default_factory=dict)
@@ -66,6 +71,7 @@ class ModelCard:
                     f"{CARD_FORMAT}. Export the model again with this version."
                 )
             tuples = {k: tuple(raw[k]) for k in ("classes", "channels", "lengths", "mean", "std")}
+            tuples |= {k: tuple(raw.get(k, ())) for k in ("least", "greatest")}
             return cls(**{**raw, **tuples})
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{where}: the model card cannot be read ({error}).") from None

@@ -80,7 +80,8 @@ def test_every_form_gives_the_rows_of_the_csv(make_model: MakeModel, tmp_path: P
 def test_files_that_are_a_case_each(make_model: MakeModel, tmp_path: Path) -> None:
     """The model file knows from its training that a file is a case."""
     cases = load_split("BasicMotions", "test", TableOptions()).collection.take(np.arange(0, 40, 10))
-    model = make_model(cases.classes, cases.channels, table={"layout": "file", "time": "time"})
+    table = {"layout": "file", "time": "time"}
+    model = make_model(cases.classes, cases.channels, table=table, lengths=(100, 100, 100))
     files = []
     for name, series in zip(cases.ids, cases.values, strict=True):
         files.append(tmp_path / f"run{name}.csv")

@@ -32,7 +32,7 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     "input empty": (("model.onnx", "empty.csv"), 2, "empty.csv"),
     "input header only": (("model.onnx", "header.csv", "--id", "case", "--time", "t"), 2, "header.csv"),
     "input binary": (("model.onnx", "binary.csv"), 2, "binary.csv"),
-    "input a folder": (("model.onnx", "."), 2, "folder"),
+    "input a folder without data": (("model.onnx", "place"), 2, "folder"),
     "too few channels": (("model.onnx", "narrow.csv", "--id", "case", "--time", "t"), 2, "narrow.csv"),
     "unknown column": (("model.onnx", "good.csv", "--id", "nobody"), 2, "nobody"),
     "text among numbers": (("model.onnx", "text.csv", "--id", "case", "--time", "t"), 2, "text.csv"),

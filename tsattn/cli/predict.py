@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,9 +22,13 @@ from tsattn.cli.options import (
     PerWhat,
     TimeColumn,
 )
+from tsattn.errors import CheckFailed, InputError
 
 if TYPE_CHECKING:
     from tsattn.inference.pipeline import PredictSummary
+
+
+_INPUT, _OUTPUT, _COMPUTING = "Input", "Output", "Computing"
 
 
 def predict(
@@ -31,21 +36,82 @@ def predict(
         str, typer.Argument(metavar="MODEL", help="Model file (.onnx) or run folder.", show_default=False)
     ],
     files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE...", help="CSV files, long or wide, or .ts files.", show_default=False),
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="Tables (CSV, also .gz and .zst, or Parquet), .ts or .npz files, patterns, folders; - for a "
+            "CSV on stdin.",
+            show_default=False,
+        ),
     ],
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="OUT.csv", help="CSV to write.", show_default=False),
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="File to write: .csv, .jsonl or .parquet; - for stdout.",
+            show_default=False,
+        ),
     ],
-    proba: Annotated[bool, typer.Option("--proba", help="Also write one column a class.")] = False,
+    form: Annotated[
+        Literal["csv", "jsonl", "parquet"] | None,
+        typer.Option(
+            "--format",
+            help="Form of the output, where its ending does not say it.",
+            rich_help_panel=_OUTPUT,
+            show_default=False,
+        ),
+    ] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Also write one column a class.", rich_help_panel=_OUTPUT)
+    ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep",
+            metavar="COLUMN",
+            help="Carry a column of the input through; may be typed again.",
+            rich_help_panel=_OUTPUT,
+            show_default=False,
+        ),
+    ] = None,
     per: PerWhat = "recording",
+    on_error: Annotated[
+        Literal["fail", "skip", "mark"],
+        typer.Option(
+            "--on-error",
+            help="A row that cannot be read: end with nothing written, leave its case out, or write it with "
+            "the reason in a column error.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = "fail",
+    sort: Annotated[
+        bool,
+        typer.Option(
+            "--sort",
+            help="Rows of one case may stand anywhere in a long table; they are put together on disk first.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Keep what is written when stopped or killed, and go on with it.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
     batch_size: BatchSize = 64,
     device: Device = "auto",
     threads: Annotated[
         int | None,
         typer.Option(
-            "--threads", min=1, metavar="N", help="CPU threads; all cores if not given.", show_default=False
+            "--threads",
+            min=1,
+            metavar="N",
+            help="CPU threads to read and compute with; all cores if not given.",
+            show_default=False,
         ),
     ] = None,
     layout: Layout = None,
@@ -55,7 +121,7 @@ def predict(
     allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
-    """Classify files and write id, label and confidence of every case to a CSV.
+    """Classify files and write id, label and confidence of every case.
 
     Order and ids of the input are kept. Columns named in training are found again;
     a label column is ignored. Files are read as a stream, so their size does not matter.
@@ -65,24 +131,70 @@ def predict(
 
     with interrupts.held():
         from tsattn.data.columns import TableOptions
+        from tsattn.inference.inputs import files_of
         from tsattn.inference.output import refuse_model
-        from tsattn.inference.pipeline import predict_files
+        from tsattn.inference.pipeline import Wanted, predict_files
 
     console.hear_remarks()
-    refuse_model(output, Path(model), but=(".csv", ".txt", ".tsv"))
+    place = None if output == "-" else Path(output)
+    if place is None and as_json:
+        raise InputError("-o - and --json both write to stdout. Type -o FILE, or leave out --json.")
+    if place is not None:
+        refuse_model(place, Path(model), but=(".csv", ".txt", ".tsv", ".jsonl", ".parquet"))
+    paths = files_of(files, place)
     predictor = open_predictor(model, device, threads, parallel_calls=True, allow_code=allow_code)
     console.remark(
         f"{model}: {predictor.card.attention}, {len(predictor.card.classes)} classes, {predictor.provider}"
     )
-    options = TableOptions(layout=layout, id=id_column, time=time_column, label=label_column)
     with _counting() as progress:
         summary = predict_files(
-            predictor, files, output, options, batch_size=batch_size, proba=proba, per=per, progress=progress
+            predictor,
+            paths,
+            sys.stdout.buffer if place is None else place,
+            TableOptions(layout=layout, id=id_column, time=time_column, label=label_column),
+            batch_size=batch_size,
+            wanted=Wanted(
+                proba=proba,
+                per=per,
+                keep=tuple(keep or ()),
+                on_error=on_error,
+                format=form,
+                sort=sort,
+                resume=resume,
+            ),
+            threads=threads,
+            stdin=sys.stdin.buffer,
+            progress=progress,
         )
+    _say_what_is_odd(summary)
     if as_json:
-        console.show_json(_document(summary, model, files))
-    else:
+        console.show_json(_document(summary, model, paths))
+    elif place is not None:
         _draw(summary)
+    if summary.skipped or summary.marked:
+        raise typer.Exit(CheckFailed.exit_code)
+
+
+def _say_what_is_odd(summary: PredictSummary) -> None:
+    """Faulty cases, and those unlike the ones of training, counted, on stderr."""
+    from tsattn.cli import console
+
+    for count, what in (
+        (summary.skipped, "left out"),
+        (summary.marked, "written with an error and no label"),
+    ):
+        if count:
+            console.remark(
+                f"{count:,} of {summary.cases + summary.skipped:,} cases cannot be read and are {what}."
+            )
+    said = {
+        "length": "shorter or longer than any in training",
+        "range": "with a value outside of its channel's range in training",
+        "missing": "with more missing than any in training",
+    }
+    counts = [f"{count:,} {said[name]}" for name, count in summary.outside.as_dict().items() if count]
+    if counts:
+        console.remark(f"Of {summary.cases:,} cases, unlike those of training: {'; '.join(counts)}.")
 
 
 @contextmanager
@@ -108,6 +220,10 @@ def _document(summary: PredictSummary, model: str, files: list[Path]) -> dict[st
         "files": [str(path) for path in files],
         "output": str(summary.output),
         "cases": summary.cases,
+        "skipped": summary.skipped,
+        "marked": summary.marked,
+        "resumed": summary.resumed,
+        "outside": summary.outside.as_dict(),
         "seconds": round(summary.seconds, 3),
         "cases_per_second": round(summary.cases_per_second, 1),
         "provider": summary.provider,

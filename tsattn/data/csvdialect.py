@@ -57,7 +57,7 @@ class CsvFile:
         """Whether its ending is that of a compressed file."""
         return self.path.suffix.lower() in COMPRESSIONS
 
-    def open_bytes(self) -> Unpacked:
+    def open_bytes(self) -> io.RawIOBase:
         """The unpacked bytes. InputError if it cannot be opened, and on reading what is damaged."""
         return Unpacked(self.path)
 

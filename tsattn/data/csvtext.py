@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ class Head(TableHead):
         decimal = self.file.decimal
         cells = (row[at] for row in self.rows if at < len(row) and not is_missing(row[at]))
         return (first := next(cells, None)) is not None and not any(
-            is_number(cell, decimal) for cell in (first, *cells)
+            is_number(cell, decimal) for cell in itertools.chain([first], cells)
         )
 
     def sample(self, column: str) -> list[str]:
@@ -85,7 +86,14 @@ class Head(TableHead):
 
 def read_head(path: Path) -> Head:
     """Reads the header and the first rows. InputError for whatever is not a CSV file with rows."""
-    file = sniff(path, *_start(path))
+    return head_of(CsvFile(path))
+
+
+def head_of(unspelled: CsvFile) -> Head:
+    """As `read_head`, of a file whose spelling is not known yet."""
+    path = unspelled.path
+    spelled = sniff(path, *_start(unspelled))
+    file = replace(unspelled, separator=spelled.separator, decimal=spelled.decimal)
     records = _records(file)
     line, header = next(records, (0, []))
     names = tuple(cell.strip() for cell in header)
@@ -122,22 +130,29 @@ def first_fault(file: CsvFile, width: int, numbers: Mapping[int, str]) -> str | 
 
     width: fields a row has to have. numbers: name of each column that has to hold numbers, by position.
     """
-    path, records = file.path, _records(file)
+    records = _records(file)
     next(records)  # the header
     for line, cells in records:
-        if len(cells) != width:
-            swallowed = any("\n" in cell for cell in cells)
-            hint = " A quote is opened there that is not closed?" if swallowed else ""
-            if cells[0].startswith("#"):
-                hint = " Comments are not read: remove the line."
-            return f"{path}:{line}: {len(cells)} fields, the header has {width}.{hint}"
-        for column, name in numbers.items():
-            cell = cells[column]
-            if not is_missing(cell) and not is_number(cell, file.decimal):
-                return (
-                    f"{path}:{line}: column {name!r} holds {short(cell)} where a number belongs. "
-                    f"A missing value is an empty cell or one of {', '.join(MISSING[1:])}."
-                )
+        if (fault := fault_of(cells, width, numbers, file.decimal)) is not None:
+            return f"{file.path}:{line}: {fault}"
+    return None
+
+
+def fault_of(cells: Sequence[str], width: int, numbers: Mapping[int, str], decimal: str) -> str | None:
+    """What is wrong with one row, as `first_fault` but without its place; None if nothing is."""
+    if len(cells) != width:
+        swallowed = any("\n" in cell for cell in cells)
+        hint = " A quote is opened there that is not closed?" if swallowed else ""
+        if cells[0].startswith("#"):
+            hint = " Comments are not read: remove the line."
+        return f"{len(cells)} fields, the header has {width}.{hint}"
+    for column, name in numbers.items():
+        cell = cells[column]
+        if not is_missing(cell) and not is_number(cell, decimal):
+            return (
+                f"column {name!r} holds {short(cell)} where a number belongs. "
+                f"A missing value is an empty cell or one of {', '.join(MISSING[1:])}."
+            )
     return None
 
 
@@ -203,11 +218,12 @@ def _not_utf8(file: CsvFile) -> InputError:
     )
 
 
-def _start(path: Path) -> tuple[str, bool]:
+def _start(unspelled: CsvFile) -> tuple[str, bool]:
     """The file's first text, and whether that is all of it. InputError for what is no text."""
+    path = unspelled.path
     if path.is_dir():
         raise InputError(f"{path} is a folder where a CSV file was expected. Type the file's name.")
-    with CsvFile(path).open_bytes() as file:
+    with unspelled.open_bytes() as file:
         start = file.read(_FIRST_BYTES)
         while (
             start.count(b"\n") < _FIRST_LINES and len(start) < _MOST_BYTES and (more := file.read(len(start)))
@@ -217,7 +233,7 @@ def _start(path: Path) -> tuple[str, bool]:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{path}: UTF-16 text. Save the file as UTF-8 (in a spreadsheet: CSV UTF-8).")
     if b"\0" in start:
-        raise nul_byte(CsvFile(path))
+        raise nul_byte(unspelled)
     if not start.removeprefix(b"\xef\xbb\xbf").strip():
         raise InputError(f"{path}: the file is empty. A table begins with a line of column names.")
     return start.decode("utf-8-sig", errors="replace"), whole

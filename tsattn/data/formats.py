@@ -110,9 +110,13 @@ def channels_in(member: Member) -> int:
 def series_blocks(path: Path, channels: tuple[str, ...], cases: int) -> Iterator[Collection]:
     """The cases of a file of series, up to `cases` at a time, each block as long as its longest.
 
-    channels: names of those the model was trained on. InputError for another number of channels.
+    channels: names of those the model was trained on, whose order the blocks have if the file has these
+    names. InputError for another number of channels.
     """
     whole = parse_series(Member(path))
+    if whole.channels != channels and sorted(whole.channels) == sorted(channels):
+        places = [whole.channels.index(name) for name in channels]
+        whole = replace(whole, values=whole.values[:, places], channels=channels)
     if len(whole.channels) != len(channels):
         raise InputError(
             f"{path}: {len(whole.channels)} channels; the model was trained on {len(channels)}: "

@@ -6,7 +6,7 @@ short cases costs no Python a case beside its name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -92,13 +92,13 @@ class _LongReader:
         self.head = head
         self.roles = roles
         self.seen: set[str] = set()
-        self._times = TimeReader(head, roles.time)
+        self._times = TimeReader(roles.time)
 
     def groups(self, batches: Iterable[Rows]) -> Iterator[Group]:
         held: _Open | None = None
         for rows in batches:
             starts = self._starts(rows)
-            times = None if rows.times is None else self._times.read(rows.times, rows.first)
+            times = None if rows.times is None else self._times.read(rows.times, self._place_in(rows))
             first_name, first_label = self._named(rows, 0)
             if held is not None and held.name == first_name:
                 if held.label != first_label:
@@ -117,6 +117,9 @@ class _LongReader:
             held = self._extended(_Open(name, label, rows.first + last), rows, times, last, len(rows))
         if held is not None:
             yield self._finish(held)
+
+    def _place_in(self, rows: Rows) -> Callable[[int], str]:
+        return lambda at: self.head.place(rows.first + at)
 
     def _whole_cases(self, rows: Rows, times: NDArray[Any] | None, starts: NDArray[np.int64]) -> Group:
         """The cases that begin at all of `starts` but the last, which ends them."""

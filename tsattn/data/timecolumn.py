@@ -33,7 +33,7 @@ def read_sampling(head: TableHead, roles: TableRoles) -> Sampling | None:
         times.append(batch.columns[1])
     names = pa.chunked_array(ids).combine_chunks()
     cells = pa.chunked_array(times).combine_chunks()
-    numbers = TimeReader(head, roles.time).read(cells, 0)
+    numbers = TimeReader(roles.time).read(cells, head.place)
     unit = _NANOSECONDS if (seconds := _are_stamps(cells)) else 1.0
     changes = np.from_dlpack(cast(call("not_equal", names[1:], names[:-1]), pa.uint8()))
     cases = np.concatenate([np.zeros(1, np.int64), np.cumsum(changes, dtype=np.int64)])

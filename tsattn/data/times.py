@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tsattn.data.arrowcalls import call, cast
-from tsattn.data.rows import TableHead, as_numpy
+from tsattn.data.rows import as_numpy
 from tsattn.errors import InputError
 
 _NUMBERS = (pa.int64(), pa.float64())  # whole first: float64 would round nanoseconds since 1970
@@ -21,26 +22,28 @@ _EXAMPLE = "2024-05-01T12:30:00"
 class TimeReader:
     """Reads one column: numbers, timestamps or timestamps with a time zone, whichever its beginning holds."""
 
-    def __init__(self, head: TableHead, column: str | None) -> None:
-        self._head = head
+    def __init__(self, column: str | None) -> None:
         self._column = column
         self._kinds: tuple[Any, ...] = ()
 
-    def read(self, cells: Any, first: int) -> NDArray[Any]:
+    def read(self, cells: Any, place: Callable[[int], str]) -> NDArray[Any]:
         """(rows,) numbers, nanoseconds for timestamps. InputError, with place, for a cell that is none.
 
-        first: number of the first cell's row in the file.
+        place: where the row of a cell, counted from the first of these, stands.
         """
         times = self._read(cells)
         if times is not None:
             return times
+        at, fault = next(self.faults(cells))
+        raise InputError(f"{place(at)}: {fault}")
+
+    def faults(self, cells: Any) -> Iterator[tuple[int, str]]:
+        """Each cell that is no time, and what is wrong with it."""
         # One by one: the first cell says which kind the others have to be of.
-        at = next(i for i in range(len(cells)) if self._read(cells[i : i + 1]) is None)
-        found = cells[at].as_py()
-        raise InputError(
-            f"{self._head.place(first + at)}: column {self._column!r} holds {found!r} "
-            f"where {self._expected(found)} belongs."
-        )
+        for at in range(len(cells)):
+            if self._read(cells[at : at + 1]) is None:
+                found = cells[at].as_py()
+                yield at, f"column {self._column!r} holds {found!r} where {self._expected(found)} belongs."
 
     def _expected(self, found: object) -> str:
         if not self._kinds:

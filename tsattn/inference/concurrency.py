@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -34,18 +35,26 @@ def read_ahead(items: Generator[T, None, None], depth: int) -> Generator[T, None
         items.close()
 
 
-def in_order(work: Callable[[T], R], items: Iterable[T], callers: int) -> Generator[tuple[T, R], None, None]:
-    """Each item with work(item), in the order of the items, by `callers` threads at once."""
-    pool = ThreadPoolExecutor(callers, thread_name_prefix="work")
+def in_order(
+    work: Callable[[T], R], items: Iterable[T], depth: int, pool: Executor | None = None
+) -> Generator[tuple[T, R], None, None]:
+    """Each item with work(item), in the order of the items, `depth` of them begun before they are asked for.
+
+    pool: the threads that work, shared with others; `depth` threads of its own if not given.
+    """
+    own = ThreadPoolExecutor(depth, thread_name_prefix="work") if pool is None else nullcontext(pool)
     waiting: deque[tuple[T, Future[R]]] = deque()
-    try:
-        for item in items:
-            waiting.append((item, pool.submit(work, item)))
-            if len(waiting) > callers:
+    with own as threads:
+        try:
+            for item in items:
+                waiting.append((item, threads.submit(work, item)))
+                if len(waiting) > depth:
+                    done, result = waiting.popleft()
+                    yield done, result.result()
+            while waiting:
                 done, result = waiting.popleft()
                 yield done, result.result()
-        while waiting:
-            done, result = waiting.popleft()
-            yield done, result.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+        finally:
+            for _, result in waiting:
+                result.cancel()
+            wait([result for _, result in waiting])

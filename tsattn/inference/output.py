@@ -1,39 +1,182 @@
-"""The file of predictions: written beside its place, renamed when whole, gone if anything fails."""
+"""Where rows of predictions go: a file that is renamed into its place when whole, or a stream.
+
+A file is written beside its place. `--resume` keeps what was written, with a journal of how far it goes;
+else it is gone if anything fails.
+"""
 
 from __future__ import annotations
 
-import csv
+import json
 import os
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, BinaryIO, Protocol
 
 from tsattn.errors import InputError
 
+_SECONDS = 0.5
+"""Between two entries of a journal."""
 
-class PredictionRows:
-    """Writes CSV `id,label,confidence[,probability_CLASS…]`, one row a case.
 
-    classes: labels in the order of the columns of probabilities. proba: one column a class too.
+class Destination(Protocol):
+    """Takes the bytes of the output in order. state: what its journal noted last; None at a beginning."""
+
+    state: dict[str, Any] | None
+
+    def write(self, data: bytes) -> None:
+        """To the end of what is there."""
+        ...
+
+    def note(self, state: dict[str, Any]) -> None:
+        """Says how far the rows written so far go; may be kept or not."""
+        ...
+
+
+class StreamOutput:
+    """A stream, such as stdout: what is written is gone."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.state: dict[str, Any] | None = None
+        self._stream = stream
+
+    def write(self, data: bytes) -> None:
+        """At once."""
+        try:
+            self._stream.write(data)
+            self._stream.flush()
+        except BrokenPipeError:
+            raise  # the reader has had enough
+        except OSError as error:
+            raise InputError(f"stdout cannot be written ({error.strerror or error}).") from None
+
+    def note(self, state: dict[str, Any]) -> None:
+        """Nothing: it cannot be gone on with."""
+
+
+class _PartialFile:
+    def __init__(self, path: Path, partial: Path, start: int) -> None:
+        self.state: dict[str, Any] | None = None
+        self._path = path
+        with writing(path):
+            self.file = partial.open("r+b" if start else "wb")
+            self.file.truncate(start)
+            self.file.seek(start)
+
+    def write(self, data: bytes) -> None:
+        """To the partial file."""
+        with writing(self._path):
+            self.file.write(data)
+
+    def note(self, state: dict[str, Any]) -> None:
+        """Nothing: without --resume a partial file is of no use."""
+
+
+class _ResumableFile(_PartialFile):
+    """With a journal beside the partial file."""
+
+    def __init__(self, path: Path, partial: Path, journal: Path, identity: dict[str, Any]) -> None:
+        self._journal, self._identity = journal, identity
+        entry = _entry(journal, partial, identity, path)
+        super().__init__(path, partial, entry["bytes"] if entry else 0)
+        self.state = entry["state"] if entry else None
+        self._noted = time.monotonic()
+
+    def note(self, state: dict[str, Any]) -> None:
+        """Kept every half second; what stands in the partial file by then is on the disk."""
+        if time.monotonic() - self._noted < _SECONDS:
+            return
+        with writing(self._path):
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            entry = {"bytes": self.file.tell(), "state": state, "identity": self._identity}
+            fresh = self._journal.with_name(self._journal.name + ".new")
+            fresh.write_text(json.dumps(entry), "utf-8")
+            os.replace(fresh, self._journal)
+        self._noted = time.monotonic()
+
+
+def _entry(journal: Path, partial: Path, identity: dict[str, Any], path: Path) -> dict[str, Any] | None:
+    """The last entry, None where there is none. InputError if it is of another prediction."""
+    if not (journal.exists() and partial.exists()):
+        return None
+    try:
+        entry: dict[str, Any] = json.loads(journal.read_text("utf-8"))
+        begun_with, size = entry["identity"], int(entry["bytes"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{journal} is damaged. Remove it to begin {path} again.") from None
+    other = [name for name in identity if begun_with.get(name) != identity[name]]
+    if other or size > partial.stat().st_size:
+        raise InputError(
+            f"{path} was begun with other {' and '.join(other) or 'content'} than now. Type what was typed "
+            f"then, or remove {journal} to begin again."
+        )
+    return entry
+
+
+@contextmanager
+def file_output(
+    path: Path, finish: Callable[[Path], Path], identity: dict[str, Any] | None
+) -> Iterator[Destination]:
+    """A destination that appears at `path` when the block ends, and never if it ends with an error.
+
+    finish: makes of the file that was written the one that is wanted, and gives its place. identity: of
+    what is predicted, where it may be gone on with; None where it may not. InputError before the block
+    if the place cannot be written.
     """
+    _check_place(path)
+    place = path.resolve()  # a link keeps pointing at the file
+    if identity is None:
+        partial = place.with_name(f".{place.name}.{os.getpid()}.part")
+        try:
+            with _whole(path, _PartialFile(path, partial, 0), lambda: finish(partial)) as file:
+                yield file
+        finally:
+            with suppress(OSError):
+                partial.unlink()
+        return
+    partial, journal = (place.with_name(f".{place.name}.part{end}") for end in ("", ".json"))
+    with _alone(path, place.with_name(f".{place.name}.part.lock")):
+        resumable = _ResumableFile(path, partial, journal, identity)
+        with _whole(path, resumable, lambda: finish(partial)) as file:
+            yield file
+        for left in (partial, journal):
+            left.unlink(missing_ok=True)
 
-    def __init__(self, file: TextIO, classes: Sequence[str], proba: bool) -> None:
-        self._writer = csv.writer(file, lineterminator="\n")
-        self._classes = classes
-        self._proba = proba
-        names = [f"probability_{name}" for name in classes] if proba else []
-        self._writer.writerow(["id", "label", "confidence", *names])
 
-    def write(self, ids: Sequence[str], probabilities: NDArray[np.float32]) -> None:
-        """Rows of one block: ids (cases,), probabilities (cases, classes)."""
-        best = probabilities.argmax(axis=1).tolist()
-        for name, index, shares in zip(ids, best, probabilities.tolist(), strict=True):
-            columns = [f"{share:.6f}" for share in shares] if self._proba else []
-            self._writer.writerow([name, self._classes[index], f"{shares[index]:.6f}", *columns])
+@contextmanager
+def _whole(path: Path, file: _PartialFile, finish: Callable[[], Path]) -> Iterator[_PartialFile]:
+    """The partial file; in the end it is finished and moved into its place."""
+    try:
+        yield file
+        with writing(path):
+            file.file.close()
+    finally:
+        with suppress(OSError):  # of a full disk once more, after the error that says so
+            file.file.close()
+    with writing(path):
+        os.replace(finish(), path.resolve())
+
+
+@contextmanager
+def _alone(path: Path, lock: Path) -> Iterator[None]:
+    """InputError where another process is writing the same output."""
+    from filelock import FileLock, Timeout
+
+    own = FileLock(lock)
+    try:
+        own.acquire(timeout=0)
+    except Timeout:
+        raise InputError(f"{path} is being written by another process. Type another -o.") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}. Type another -o.") from None
+    try:
+        yield
+        with suppress(OSError):
+            lock.unlink()
+    finally:
+        own.release()
 
 
 def refuse_model(output: Path, model: Path, *, but: tuple[str, ...] = ()) -> None:
@@ -49,32 +192,6 @@ def refuse_model(output: Path, model: Path, *, but: tuple[str, ...] = ()) -> Non
         if not free and part.is_file() and output.samefile(part):
             what = "the model" if part == model else f"part of the run {model}"
             raise InputError(f"-o {output} is {what} and would be overwritten. Type another -o.")
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[TextIO]:
-    """A text file that appears at `path` when the block ends, and never if it ends with an error.
-
-    InputError before the block if the place cannot be written, and if writing fails in the end.
-    """
-    _check_place(path)
-    place = path.resolve()  # a link keeps pointing at the file
-    partial = place.with_name(f".{place.name}.{os.getpid()}.part")
-    try:
-        with writing(path):
-            file = partial.open("w", encoding="utf-8", newline="")
-        try:
-            yield file
-            with writing(path):
-                file.close()
-        finally:
-            with suppress(OSError):  # of a full disk once more, after the error that says so
-                file.close()
-        with writing(path):
-            os.replace(partial, place)
-    finally:
-        with suppress(OSError):
-            partial.unlink()
 
 
 @contextmanager

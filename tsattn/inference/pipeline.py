@@ -1,167 +1,169 @@
-"""Files in, one CSV of predictions out, a block of cases at a time, so memory does not grow."""
+"""Files in, rows of predictions out: reading, parsing, inference and writing at the same time.
+
+    bytes ─▶ pieces ─▶ blocks of cases ─▶ batches of similar length ─▶ answers ─▶ rows
+    a thread   the workers, in order         the workers, in order       here, in the order of the input
+
+Every arrow is a queue of bounded length, so memory does not grow with the file. Parsing and inference
+share as many threads as there are cores: whichever is behind gets them.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tsattn.card import ModelCard
-from tsattn.data.collection import Collection
-from tsattn.data.columns import TableOptions, layout_of_files, names_timepoints
-from tsattn.data.formats import is_series, series_blocks
-from tsattn.data.heads import open_head
-from tsattn.data.preparation import Preparation, mean_by_recording, prepare_cases
-from tsattn.data.tables import stream_table
+from tsattn.data.columns import TableOptions
 from tsattn.errors import InputError
-from tsattn.inference.concurrency import in_order, read_ahead
-from tsattn.inference.output import PredictionRows, whole_file, writing
+from tsattn.inference.inputs import STDIN, Reading, check_files
+from tsattn.inference.output import Destination, StreamOutput, file_output
+from tsattn.inference.outside import Outside
 from tsattn.inference.predictor import Predictor
+from tsattn.inference.roles import roles_of as roles_of
+from tsattn.inference.rowformats import RowFormat, format_of, row_format
+from tsattn.inference.work import Per, Progress, Work
 
-Per = Literal["recording", "window"]
+OnError = Literal["fail", "skip", "mark"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What rows are written, and of what.
+
+    per, proba: see `predict_files`. keep: columns of the input to carry through. on_error: what becomes of
+    a row with a fault. format: csv, jsonl or parquet; None for that of the output's ending. sort: rows of
+    one case may stand anywhere. resume: what was written stays when stopped, and is gone on with.
+    """
+
+    proba: bool = False
+    per: Per = "recording"
+    keep: tuple[str, ...] = ()
+    on_error: OnError = "fail"
+    format: str | None = None
+    sort: bool = False
+    resume: bool = False
 
 
 @dataclass(frozen=True)
 class PredictSummary:
-    """What `predict_files` did: cases written, seconds of reading to writing, the provider in use."""
+    """What `predict_files` did: cases written, seconds of reading to writing, the provider in use.
+
+    skipped, marked: cases with a fault, left out or written with it. outside: cases unlike those of
+    training. resumed: cases that were there already.
+    """
 
     cases: int
     seconds: float
     provider: str
-    output: Path
+    output: Path | None
+    skipped: int = 0
+    marked: int = 0
+    outside: Outside = field(default_factory=Outside)
+    resumed: int = 0
 
     @property
     def cases_per_second(self) -> float:
         """Over reading, inference and writing together."""
-        return self.cases / max(self.seconds, 1e-9)
+        return (self.cases - self.resumed) / max(self.seconds, 1e-9)
 
 
 def predict_files(
     predictor: Predictor,
     files: Sequence[Path],
-    output: Path,
+    output: Path | BinaryIO,
     options: TableOptions,
     *,
     batch_size: int,
-    proba: bool,
-    per: Per = "recording",
+    wanted: Wanted | None = None,
+    proba: bool | None = None,
+    per: Per | None = None,
+    threads: int | None = None,
+    stdin: BinaryIO | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> PredictSummary:
-    """Classifies every case of `files`, in their order, into the CSV `output`.
+    """Classifies every case of `files`, in their order, into `output`, a file or a stream.
 
     options: column roles; what is None is taken from the model's card where the file has it.
+    wanted: which rows are written and how; proba and per stand in for those of `wanted`.
     per: where the model was trained on windows, a row a recording (the mean of its windows) or a window.
     proba: one column `probability_CLASS` a class beside id, label and confidence.
+    threads: that parse and infer; every core if None. stdin: what the file `-` stands for.
     progress: called with the cases written so far.
-    The output appears when everything is done; on any error or interrupt there is none.
+    A file appears when everything is done; on any error or interrupt there is none.
     InputError for whatever is wrong with a file or the output.
     """
-    _check_places(files, output)
+    wanted = wanted or Wanted()
+    wanted = replace(wanted, proba=wanted.proba if proba is None else proba, per=per or wanted.per)
+    place = output if isinstance(output, Path) else None
+    form = row_format(
+        format_of(place, wanted.format),
+        predictor.card.classes,
+        proba=wanted.proba,
+        keep=wanted.keep,
+        marked=wanted.on_error == "mark",
+    )
+    check_files(files, place)
     began = time.perf_counter()
-    callers: int = getattr(predictor, "callers", 1)
-    done = 0
-    # A recording may hold any number of windows, so fewer recordings are read at once.
-    at_once = batch_size if predictor.card.preparation.get("window") is None else -(-batch_size // 16)
-
-    def infer(block: Collection) -> tuple[tuple[str, ...], NDArray[np.float32]]:
-        return _answers(predictor, block, batch_size, per)
-
-    with (
-        whole_file(output) as file,
-        closing(read_ahead(_blocks(files, options, predictor.card, at_once), callers + 1)) as blocks,
-        closing(in_order(infer, blocks, callers)) as results,
-    ):
-        rows = PredictionRows(file, predictor.card.classes, proba)
-        for _, (ids, probabilities) in results:
-            with writing(output):
-                rows.write(ids, probabilities)
-            done += len(ids)
+    with ExitStack() as stack:
+        rows = stack.enter_context(_destination(output, form, predictor, files, options, wanted))
+        done = Progress.of(rows.state)
+        resumed = done.written
+        work = Work(
+            predictor=predictor,
+            reading=Reading(options=options, keep=wanted.keep, sort=wanted.sort),
+            batch_size=batch_size,
+            per=wanted.per,
+            fail=wanted.on_error == "fail",
+            threads=threads,
+        )
+        if rows.state is None:
+            rows.write(form.header())
+        for window in stack.enter_context(closing(work.windows(files, stdin, done))):
+            for answers in window.answers:
+                rows.write(form.encode(answers))
+            done.add(window, marked=wanted.on_error == "mark")
+            rows.note(done.state())
             if progress is not None:
-                progress(done)
-        if done == 0:
+                progress(done.written)
+        if done.rows == 0:
             raise InputError(f"{', '.join(map(str, files))}: no case to predict.")
-    return PredictSummary(done, time.perf_counter() - began, predictor.provider, output)
+    return PredictSummary(
+        done.written,
+        time.perf_counter() - began,
+        predictor.provider,
+        place,
+        done.skipped,
+        done.marked,
+        done.outside,
+        resumed,
+    )
 
 
-def _answers(
-    predictor: Predictor, block: Collection, batch_size: int, per: Per
-) -> tuple[tuple[str, ...], NDArray[np.float32]]:
-    """Ids and probabilities of what a row is written for."""
-    how = Preparation.from_dict(predictor.card.preparation)
-    if not how:
-        return block.ids, predictor.probabilities(block.values)
-    cut = prepare_cases(block, how)
-    windows = [
-        predictor.probabilities(np.ascontiguousarray(cut.cases.values[start : start + batch_size]))
-        for start in range(0, len(cut.cases), batch_size)
-    ]
-    probabilities = np.concatenate(windows)
-    if per == "window":
-        return cut.cases.ids, probabilities
-    return block.ids, mean_by_recording(probabilities, cut.recording, len(block))
-
-
-def _check_places(files: Sequence[Path], output: Path) -> None:
-    """Every file is there and is not the output, before hours are spent on the first."""
-    for path in files:
-        if path.is_dir():
-            raise InputError(f"{path} is a folder. Type the files to predict: {path / '*.csv'}")
-        if not path.exists():
-            raise InputError(f"{path}: no such file.")
-        if not path.is_file():
-            raise InputError(f"{path} is not a regular file (a pipe?). Write the data to a file first.")
-        if output.exists() and output.samefile(path):
-            raise InputError(f"-o {output} is one of the files to predict. Type another name for the output.")
-
-
-def _blocks(
-    files: Sequence[Path], options: TableOptions, card: ModelCard, cases: int
-) -> Generator[Collection, None, None]:
-    for path in files:
-        if is_series(path):
-            yield from series_blocks(path, card.channels, cases)
-        else:
-            yield from stream_table(path, roles_of(path, options, card), channels=card.channels, cases=cases)
-
-
-def roles_of(path: Path, options: TableOptions, card: ModelCard) -> TableOptions:
-    """`options`, completed with the roles of the training table where this file has such columns.
-
-    What the user typed stands. The wide layout is never taken over: the header tells it as well, and
-    a long file read as wide would give wrong rows without an error. The time of training is a time here
-    even where channels are missing: it never becomes a channel.
-    """
-    head = open_head(path)
-    columns = set(head.names)
-    typed = {options.id, options.time, options.label, options.group}
-    known = {
-        role: name
-        for role, name in card.table.items()
-        if role != "layout" and name in columns and name not in typed
+def _destination(
+    output: Path | BinaryIO,
+    form: RowFormat,
+    predictor: Predictor,
+    files: Sequence[Path],
+    options: TableOptions,
+    wanted: Wanted,
+) -> AbstractContextManager[Destination]:
+    if not isinstance(output, Path):
+        if wanted.resume:
+            raise InputError("What went to stdout cannot be gone on with: --resume needs -o FILE.")
+        return nullcontext(StreamOutput(output))
+    if not wanted.resume:
+        return file_output(output, form.finish, None)
+    if STDIN in files:
+        raise InputError("stdin cannot be read again: --resume needs files.")
+    sizes = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    identity = {
+        "model": hashlib.sha256(predictor.card.to_json().encode()).hexdigest(),
+        "files": [list(entry) for entry in sizes],
+        "options": {**asdict(wanted), **asdict(options), "format": type(form).__name__},
     }
-    id_column = options.id or known.get("id")
-    alike = card.table.get("layout") == "long" and set(card.channels) <= columns and options.layout != "wide"
-    label, group = options.label or known.get("label"), options.group or known.get("group")
-    told = layout_of_files(head, replace(options, id=id_column, label=label, group=group))
-    alike = set(card.channels) <= columns and options.layout != "wide"
-    timed = "time" in known and (told != "wide" or not names_timepoints(head)) and options.layout != "wide"
-    trained = card.table.get("layout")
-    is_long = options.layout == "long" or (trained == "long" and (timed or (alike and id_column is not None)))
-    is_case = options.layout == "file" or (
-        trained == "file" and told == "file" and id_column is None and (timed or alike)
-    )
-    return TableOptions(
-        layout="long" if is_long else "file" if is_case else options.layout,
-        id=id_column,
-        time=options.time or (known.get("time") if is_long or is_case or timed else None),
-        label=label,
-        group=group,
-        label_of=options.label_of,
-        columns=None if is_long or is_case else card.table.get("columns"),
-    )
+    return file_output(output, form.finish, json.loads(json.dumps(identity)))

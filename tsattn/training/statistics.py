@@ -31,3 +31,23 @@ def take_statistics(model: TransformerClassifier, train: Collection) -> None:
     if constant.any():
         names = ", ".join(name for name, same in zip(train.channels, constant, strict=True) if same)
         logger.warning("Channels that never change in the training cases and so say nothing: %s.", names)
+
+
+def ranges(train: Collection) -> tuple[tuple[float, ...], tuple[float, ...], float]:
+    """Least and greatest value of every channel, 0 for one without any, and the largest share of values
+    that a case lacks within its length.
+    """
+    least = np.full(len(train.channels), np.nan, np.float32)
+    greatest, share = least.copy(), 0.0
+    lengths = train.lengths
+    for case, length in zip(train.values, lengths.tolist(), strict=True):
+        seen = case[:, :length]
+        if length:
+            least = np.fmin(least, np.fmin.reduce(seen, axis=1))
+            greatest = np.fmax(greatest, np.fmax.reduce(seen, axis=1))
+        share = max(share, float(np.isnan(seen).mean()) if length else 1.0)
+    return (
+        tuple(np.nan_to_num(least).tolist()),
+        tuple(np.nan_to_num(greatest).tolist()),
+        share,
+    )

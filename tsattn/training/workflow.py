@@ -32,7 +32,7 @@ from tsattn.training.pretrained import begin_with
 from tsattn.training.progress import Epoch
 from tsattn.training.resident import ResidentCases
 from tsattn.training.state import BorrowedStateFile, StateFile
-from tsattn.training.statistics import take_statistics
+from tsattn.training.statistics import ranges, take_statistics
 from tsattn.training.tracking import reported
 
 PACKAGES = ("torch", "numpy", "aeon", "pandas", "pyarrow", "onnx", "safetensors")
@@ -136,6 +136,7 @@ def _saying_what_is_kept(out: Path, state: StateFile, company: Company) -> Itera
 
 def _card(prepared: Prepared, result: Fit) -> ModelCard:
     lengths = prepared.train.lengths
+    least, greatest, missing = ranges(prepared.train)
     config, model = prepared.config, prepared.model
     chosen = "" if prepared.validation is None else f", epoch {result.chosen.epoch} of {len(result.history)}"
     return ModelCard(
@@ -147,6 +148,9 @@ def _card(prepared: Prepared, result: Fit) -> ModelCard:
         lengths=(int(lengths.min()), int(np.median(lengths)), int(lengths.max())),
         mean=tuple(model.standardise.mean.tolist()),
         std=tuple(model.standardise.std.tolist()),
+        least=least,
+        greatest=greatest,
+        missing=missing,
         source=config.source,
         registry=config.registry,
         protocol=prepared.config.protocol + chosen,
