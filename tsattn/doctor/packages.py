@@ -9,8 +9,18 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from tsattn.doctor.findings import JOBS, Finding, Job
 
-OF_PREDICT = ("numpy", "onnxruntime", "packaging", "platformdirs", "pyarrow", "pyyaml", "rich", "typer")
-"""What predicting with a model file imports; onnxruntime stands for any of its packages."""
+OF_PREDICT = (
+    "filelock",
+    "numpy",
+    "onnxruntime",
+    "packaging",
+    "platformdirs",
+    "pyarrow",
+    "pyyaml",
+    "rich",
+    "typer",
+)
+"""What predicting with a model file needs; onnxruntime stands for any of its packages."""
 RUNTIMES = (
     "onnxruntime",
     "onnxruntime-gpu",
