@@ -12,11 +12,12 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test fuzz format constraints clean
+.PHONY: help demo test test-slow fuzz format constraints clean
 
 help:
 	@echo "make demo         train, judge, export and predict on embedded data"
 	@echo "make test         ruff, mypy, pytest"
+	@echo "make test-slow    the tests that take half a minute or more each"
 	@echo "make fuzz         ten thousand spoilt files: cases or a clear error, never anything else (minutes)"
 	@echo "make format       let ruff format and mend"
 	@echo "make constraints  write down the versions now in .venv"
@@ -30,6 +31,9 @@ test: $(INSTALLED)
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest $(PYTEST)
+
+test-slow: $(INSTALLED)
+	$(BIN)/python -m pytest $(PYTEST) -m slow
 
 fuzz: $(INSTALLED)
 	$(BIN)/python tests/data/fuzzing.py $(FUZZ)

@@ -19,6 +19,8 @@ def commands() -> list[tuple[str, list[str]]]:
     found: list[tuple[str, list[str]]] = []
     for shell in re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL):
         for line in shell.strip().splitlines():
+            if line.startswith(("$ pip ", "$ tensorboard ")):  # of others
+                continue
             if line.startswith("$ "):
                 found.append((line[2:], []))
             else:

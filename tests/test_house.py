@@ -21,6 +21,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = {
     "": 0,
     "errors": 0,
+    "host": 0,
     "config": 0,
     "card": 0,
     "presets": 0,
@@ -31,10 +32,11 @@ FLOORS = {
     "training": 3,
     "evaluation": 3,
     "export": 3,
+    "doctor": 3,
     "cli": 4,
     "__main__": 5,
 }
-LIGHT = ("errors", "config", "card", "presets", "data", "inference")
+LIGHT = ("errors", "host", "config", "card", "presets", "data", "inference")
 HEAVY = {"torch", "aeon", "sklearn", "matplotlib"}
 LINES = 300
 # It runs code that a user brings, which may raise anything and is reported, never swallowed.

@@ -65,6 +65,8 @@ class TrainingConfig:
     patience: epochs without improvement on the held-out cases after which training stops.
     keep_epoch: 'best' on the held-out cases, or the 'last', which those cases then judge fairly.
     compile: whether torch's compiler makes few kernels of a step, which takes it a minute or two.
+    track: trackers that the training is reported to, words of `tsattn.training.tracking` joined by '+', ''
+    for none; it changes nothing of the training.
     """
 
     epochs: int
@@ -85,6 +87,7 @@ class TrainingConfig:
     patience: int = 20
     keep_epoch: str = "best"
     compile: bool = False
+    track: str = ""
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tsattn import host
 from tsattn.config import ModelConfig
 from tsattn.data.collection import Collection
 from tsattn.errors import InputError
@@ -184,9 +185,9 @@ def test_limits_of_control_groups(
         (*names[:2], "memory.stat"), ("5000", "4000", f"anon 9\n{names[2]} 700"), strict=True
     ):
         (place / name).write_text(f"{text}\n")
-    lines = memory_free._lines
-    monkeypatch.setattr(memory_free, "CGROUPS", tmp_path)
-    monkeypatch.setattr(memory_free, "_lines", lambda f: [line] if f == "/proc/self/cgroup" else lines(f))
+    lines = host._lines
+    monkeypatch.setattr(host, "CGROUPS", tmp_path)
+    monkeypatch.setattr(host, "_lines", lambda f: [line] if f == "/proc/self/cgroup" else lines(f))
     monkeypatch.setattr(memory_free, "kept_bytes", lambda: 300)
     assert free_bytes(CPU) == 2000
     (place / names[0]).write_text("max\n")

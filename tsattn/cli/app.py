@@ -24,6 +24,7 @@ COMMANDS = {
     "predict": Entry("tsattn.cli.predict:predict", "Classify files with a model file or a run."),
     "data": Entry("tsattn.cli.data:app", "Data sets by name, and files in every form."),
     "attention": Entry("tsattn.cli.attention:app", "What an attention spec can be made of."),
+    "doctor": Entry("tsattn.cli.doctor:doctor", "What this machine can do, tried and not guessed."),
     "preset": Entry("tsattn.cli.preset:app", "Named recipes, and what is in one."),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tsattn.inference.pipeline import PredictSummary
 
 
-_INPUT, _OUTPUT, _COMPUTING = "Input", "Output", "Computing"
+_INPUT, _OUTPUT, _COMPUTING, _CLUSTER = "Input", "Output", "Computing", "Cluster"
 
 
 def predict(
@@ -136,6 +136,35 @@ def predict(
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     label_column: LabelColumn = None,
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(
+            "--engine",
+            help="ray: the actors of a Ray cluster, or of this machine, predict a file each; -o is a folder.",
+            rich_help_panel=_CLUSTER,
+        ),
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address",
+            metavar="HOST:PORT|auto",
+            help="Ray cluster. Default: RAY_ADDRESS, else one is begun on this machine.",
+            rich_help_panel=_CLUSTER,
+            show_default=False,
+        ),
+    ] = None,
+    gpu_share: Annotated[
+        float,
+        typer.Option(
+            "--gpu-share",
+            min=0.01,
+            max=1.0,
+            metavar="SHARE",
+            help="Of a GPU that an actor takes.",
+            rich_help_panel=_CLUSTER,
+        ),
+    ] = 1.0,
     allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
@@ -154,6 +183,36 @@ def predict(
         from tsattn.inference.pipeline import Wanted, predict_files
 
     console.hear_remarks()
+    wanted = Wanted(
+        proba=proba,
+        per=per,
+        keep=tuple(keep or ()),
+        on_error=on_error,
+        format=form,
+        sort=sort,
+        resume=resume,
+    )
+    table = TableOptions(layout=layout, id=id_column, time=time_column, label=label_column)
+    if engine == "ray":
+        from tsattn.inference.ray_engine import Cluster, predict_with_ray
+
+        cluster = Cluster(address=address, threads=threads or 1, gpu_share=gpu_share)
+        with _counting() as progress:
+            summary = predict_with_ray(
+                Path(model),
+                files,
+                output,
+                table,
+                batch_size=batch_size,
+                wanted=wanted,
+                device=device,
+                cluster=cluster,
+                progress=progress,
+            )
+        _report(summary, model, files, output, as_json)
+        return
+    if address is not None:
+        raise InputError("--address is that of a Ray cluster: type --engine ray too.")
     place = None if output == "-" else Path(output)
     if place is None and as_json:
         raise InputError("-o - and --json both write to stdout. Type -o FILE, or leave out --json.")
@@ -171,27 +230,25 @@ def predict(
             predictor,
             paths,
             sys.stdout.buffer if place is None else place,
-            TableOptions(layout=layout, id=id_column, time=time_column, label=label_column),
+            table,
             batch_size=batch_size,
-            wanted=Wanted(
-                proba=proba,
-                per=per,
-                keep=tuple(keep or ()),
-                on_error=on_error,
-                format=form,
-                sort=sort,
-                resume=resume,
-            ),
+            wanted=wanted,
             threads=threads,
             stdin=sys.stdin.buffer,
             model=_told_apart(Path(model)),
             progress=progress,
         )
+    _report(summary, model, paths, output, as_json)
+
+
+def _report(summary: PredictSummary, model: str, files: Sequence[object], output: str, as_json: bool) -> None:
+    from tsattn.cli import console
+
     _say_what_is_odd(summary)
     if as_json:
-        console.show_json(_document(summary, model, paths))
-    elif place is not None:
-        _draw(summary)
+        console.show_json(_document(summary, model, files) | {"output": output})
+    elif output != "-":
+        _draw(summary, output)
     if summary.skipped or summary.marked:
         raise typer.Exit(CheckFailed.exit_code)
 
@@ -257,11 +314,10 @@ def _counting() -> Iterator[Callable[[int], None] | None]:
         )
 
 
-def _document(summary: PredictSummary, model: str, files: list[Path]) -> dict[str, object]:
+def _document(summary: PredictSummary, model: str, files: Sequence[object]) -> dict[str, object]:
     return {
         "model": model,
         "files": [str(path) for path in files],
-        "output": str(summary.output),
         "cases": summary.cases,
         "skipped": summary.skipped,
         "marked": summary.marked,
@@ -273,7 +329,7 @@ def _document(summary: PredictSummary, model: str, files: list[Path]) -> dict[st
     }
 
 
-def _draw(summary: PredictSummary) -> None:
+def _draw(summary: PredictSummary, output: str) -> None:
     from rich.table import Table
 
     from tsattn.cli import console
@@ -285,5 +341,5 @@ def _draw(summary: PredictSummary) -> None:
     table.add_row("seconds", f"{summary.seconds:.2f}")
     table.add_row("cases/s", f"{summary.cases_per_second:,.0f}")
     table.add_row("provider", summary.provider)
-    table.add_row("output", str(summary.output))
+    table.add_row("output", output)
     console.show(table)

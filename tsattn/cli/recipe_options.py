@@ -171,6 +171,15 @@ Resume = Annotated[
         show_default=False,
     ),
 ]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--track",
+        metavar="WORD",
+        help="Also report to tensorboard, mlflow or wandb; may be given several times. none for nothing.",
+        show_default=False,
+    ),
+]
 PrintConfig = Annotated[
     bool, typer.Option("--print-config", help="Print what would be trained, as YAML, and leave.")
 ]

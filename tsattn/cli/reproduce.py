@@ -43,7 +43,7 @@ def reproduce(
     console.hear_remarks()
     read_run(run, allow_code=allow_code)
     with tempfile.TemporaryDirectory() as scratch:
-        prepared = prepared_again(run, out or Path(scratch) / "run", allow_code)
+        prepared = prepared_again(run, out or Path(scratch) / "run", allow_code).untracked()
         found = compare(run, run_visibly(prepared).out)
     if as_json:
         console.show_json({"same": found.same, **vars(found)})

@@ -37,6 +37,7 @@ from tsattn.cli.recipe_options import (
     Schedule,
     Seeds,
     StochasticDepth,
+    Track,
 )
 from tsattn.cli.train_options import (
     Attention,
@@ -107,6 +108,7 @@ def train(
     labels_file: LabelsFile = None,
     label_pattern: LabelPattern = None,
     registry: Registry = None,
+    track: Track = None,
     resume: Resume = None,
     allow_code: AllowCode = False,
     print_config: PrintConfig = False,
@@ -165,6 +167,7 @@ def train(
             "pretrained": None if pretrained is None else str(pretrained),
             "compile": compile_step,
             "validation": validation,
+            "track": "+".join(track) if track else None,
             "seed": seed,
         },
         "cutting": {"resample": resample, "window": window, "stride": stride},

@@ -8,9 +8,12 @@ state/             while it trains: from what it goes on when it is stopped, and
 history.csv        one row an epoch
 metrics.json       what the run came to; evaluation adds the test split's figures
 members.json       instead of all that, in a folder of several runs: their names, whether they are one model
+tracking.json      where it was reported to a tracker: what that calls the run
+tensorboard/       where it was reported to TensorBoard: event files; wandb/ likewise
 model.safetensors  weights; the model card stands in the file's own metadata. Written last
 """
 
 CONFIG, WEIGHTS, HISTORY = "config.yaml", "model.safetensors", "history.csv"
 METRICS, SPLIT, ENVIRONMENT = "metrics.json", "split.json", "environment.json"
 CODE, STATE, MEMBERS, CARD_KEY = "code", "state", "members.json", "tsattn"
+TRACKING = "tracking.json"

@@ -35,6 +35,7 @@ from tsattn.runs.files import (
     METRICS,
     SPLIT,
     STATE,
+    TRACKING,
     WEIGHTS,
 )
 
@@ -130,6 +131,14 @@ def write_members(folder: Path, names: Sequence[str], *, ensemble: bool) -> None
         _replace(folder / MEMBERS, _json(content).encode())
     except OSError as error:
         raise _not_writable(folder, error) from None
+
+
+def note_tracking(path: Path, identities: Mapping[str, str]) -> None:
+    """Notes what trackers call this run. InputError where that cannot be written."""
+    try:
+        _replace(path / TRACKING, _json(identities).encode())
+    except OSError as error:
+        raise _not_writable(path, error) from None
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.devices import resolve_device
 from tsattn.presets.reading import load_preset
 from tsattn.runs import check_free, is_finished, read_config, read_split_places
+from tsattn.training import tracking
 from tsattn.training.augment import parse_augmentation
 from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_of, with_file, with_test
 from tsattn.training.plan import plan
@@ -56,6 +57,10 @@ class Prepared:
     def parameters(self) -> int:
         """Trainable numbers of the model."""
         return sum(p.numel() for p in self.model.parameters())
+
+    def untracked(self) -> Prepared:
+        """The same training, reported to no tracker."""
+        return replace(self, config=replace(self.config, training=replace(self.config.training, track="")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +104,7 @@ def prepare(
         check_free(out)
     TrainingConfig(epochs=1, batch_size=1, **{name: asked[name] for name in WORDS if asked.get(name)})
     parse_augmentation(asked.get("augment") or "")
+    tracking.require(tracking.parse_trackers(asked.get("track") or recipe.training.get("track") or ""))
     if asked.get("pretrained"):
         weights_of(Path(asked["pretrained"]))
     if cutting.window is not None:

@@ -19,6 +19,8 @@ from tsattn.runs.files import METRICS
 from tsattn.training.preparing import Prepared
 
 MOST_SEEDS = 1000
+REPORTED_TO = "training.track"
+"""It may differ between a training and its going on: it changes nothing of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +76,7 @@ def mean_and_deviation(values: Sequence[float]) -> dict[str, float | None]:
 
 def _check_same(there: RunConfig, asked: RunConfig, place: Path) -> None:
     old, new = _flat(there), _flat(asked)
-    differing = next((name for name in old if old[name] != new[name]), None)
+    differing = next((name for name in old if name != REPORTED_TO and old[name] != new[name]), None)
     if differing is not None:
         raise InputError(
             f"{place}: another training is there, its {differing} is {old[differing]!r} and not "

@@ -33,6 +33,7 @@ from tsattn.training.progress import Epoch
 from tsattn.training.resident import placed
 from tsattn.training.state import BorrowedStateFile, StateFile
 from tsattn.training.statistics import ranges, take_statistics
+from tsattn.training.tracking import reported
 
 PACKAGES = ("torch", "numpy", "aeon", "pandas", "pyarrow", "onnx", "safetensors")
 
@@ -84,20 +85,19 @@ def train(
         train_cases,
         held_out,
         config.training,
-        watch,
         asked_to_stop=asked_to_stop,
         micro_batch=at_once,
         company=company,
     )
     if not company.leads:
-        result = training(state=BorrowedStateFile(out / STATE))
+        result = training(watch, state=BorrowedStateFile(out / STATE))
         return Trained(out=out, metrics=_metrics(result, prepared))
     if not prepared.begun:
         begin_run(out, config=config, split=prepared.split, environment=_environment(config, company.size))
-    with held(out):
+    with held(out), reported(config, out, resumed=prepared.begun) as reports:
         state = StateFile(out / STATE)
         with _saying_what_is_kept(out, state, company):
-            result = training(state=state)
+            result = training(reports.beside(watch), state=state)
         metrics = _metrics(result, prepared)
         finish_run(
             out,
@@ -106,6 +106,7 @@ def train(
             history=result.history,
             metrics=metrics,
         )
+        reports.end(metrics)
     return Trained(out=out, metrics=metrics)
 
 
