@@ -154,7 +154,7 @@ def _place(tasks: list[Task], done: dict[Task, Cell], running: set[Task]) -> Tex
     if len(accuracies) > 1:
         text.append(f" ±{statistics.stdev(accuracies):.2f}", style="dim")
     if len(cells) < len(tasks):
-        text.append(f" {len(cells)}/{len(tasks)}" if len(tasks) > 1 or not cells else "", style="dim")
+        text.append(f" {len(cells)}/{len(tasks)}" if len(tasks) > 1 else "–", style="dim")
     if failed:
         text.append(f" {failed} failed" if len(tasks) > 1 else "failed", style="red")
     if any(task in running for task in tasks):
