@@ -27,7 +27,7 @@ def collection(values: ArrayLike, labels: str) -> Collection:
 def test_missing_values_are_interpolated_within_a_case() -> None:
     cases = collection([[[NAN, 1, NAN, 3, NAN, NAN], [5, NAN, NAN, NAN, 9, NAN]], [[NAN] * 6] * 2], "ab")
     filled = without_gaps(cases, np.array([7.0, 8.0])).values
-    np.testing.assert_array_equal(filled[0], np.float32([[1, 1, 2, 3, 3, NAN], [5, 6, 7, 8, 9, NAN]]))
+    np.testing.assert_array_equal(filled[0], [[1, 1, 2, 3, 3, NAN], [5, 6, 7, 8, 9, NAN]])
     np.testing.assert_array_equal(filled[1, :, 0], [7, 8])
 
 
