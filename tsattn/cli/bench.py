@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsattn.cli.bench_options import (
@@ -253,4 +252,4 @@ def _document(
 
 def _typed() -> str:
     """The command as it was typed, to be typed again."""
-    return shlex.join([Path(sys.argv[0]).name.replace("__main__.py", "tsattn"), *sys.argv[1:]])
+    return shlex.join(["tsattn", *sys.argv[1:]])

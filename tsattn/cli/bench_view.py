@@ -121,7 +121,7 @@ def grid(
 ) -> Table:
     """Data sets by methods: mean test accuracy of the seeds that are done, and how many of how many.
 
-    rows: at most so many, those that are not done yet first.
+    rows: at most so many, those with the cells that are at work or come next.
     """
     by_place: dict[str, dict[str, list[Task]]] = {}
     labels: dict[str, None] = {}
@@ -134,8 +134,9 @@ def grid(
         table.add_column(escape(label), justify="right")
     names = list(by_place)
     if rows is not None and len(names) > rows:
-        whole = [n for n in names if all(task in done for own in by_place[n].values() for task in own)]
-        names = [name for name in names if name not in whole[: len(names) - rows]][:rows]
+        next_ones = dict.fromkeys(task.source.name for task in tasks if task not in done)
+        shown = list(dict.fromkeys([*next_ones, *names]))[:rows]
+        names = [name for name in names if name in shown]
     at_work = set(running)
     for name in names:
         table.add_row(
