@@ -39,9 +39,9 @@ def test_what_wants_one_length_gets_that_of_train() -> None:
     assert isinstance(first, np.ndarray)
     assert isinstance(second, np.ndarray)
     assert (first.shape, second.shape) == ((2, 1, 12), (1, 1, 12))
-    assert done == ["series resampled to 12 timepoints"]
-    np.testing.assert_allclose(second[0, 0], np.linspace(0, 19, 12), rtol=1e-6)
-    np.testing.assert_allclose(first[1, 0], np.linspace(0, 9, 12), rtol=1e-6)
+    assert done == ["series padded with zeros to 12 timepoints, longer ones of TEST cut"]
+    np.testing.assert_array_equal(second[0, 0], ramp)
+    np.testing.assert_array_equal(first[1, 0], np.where(ramp < 10, ramp, 0))
 
 
 def test_what_takes_any_length_gets_it() -> None:
@@ -56,7 +56,7 @@ def test_short_series_are_made_long_enough_and_equal_ones_stay_as_they_are() -> 
     first, _, done = as_aeon_wants(find_baseline("rocket"), short, short)
     assert isinstance(first, np.ndarray)
     assert first.shape == (2, 1, 9)
-    assert done == ["series resampled to 9 timepoints"]
+    assert done == ["series padded with zeros to 9 timepoints"]
     equal = collection(np.random.default_rng(0).normal(size=(2, 2, 30)), "ab")
     first, _, done = as_aeon_wants(find_baseline("rocket"), equal, equal)
     np.testing.assert_array_equal(np.asarray(first, np.float32), equal.values)
