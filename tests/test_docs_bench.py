@@ -6,12 +6,14 @@ import re
 import shlex
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tsattn.cli.app import main
 from tsattn.sweeps.baselines import BASELINES
+from tsattn.sweeps.processes import Here
 from tsattn.sweeps.running import run
 
 ROOT = Path(__file__).parents[1]
@@ -45,7 +47,7 @@ def test_every_command_does_what_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run.__kwdefaults__ is not None
-    monkeypatch.setitem(run.__kwdefaults__, "process", (sys.executable, str(DOUBLE)))
+    monkeypatch.setitem(run.__kwdefaults__, "begin", partial(Here, command=(sys.executable, str(DOUBLE))))
     monkeypatch.chdir(tmp_path)
     call(monkeypatch, capsys, *shlex.split(f"tsattn train GunPoint {QUICK} --out runs/first"))
     shutil.copytree("runs/first", "runs/second")

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tsattn.errors import InputError
 from tsattn.sweeps.cell import read_cells
 from tsattn.sweeps.estimate import parse_duration
 from tsattn.sweeps.methods import parse_grid, split_words
+from tsattn.sweeps.processes import Here
 from tsattn.sweeps.running import held, run
 
 DOUBLE = Path(__file__).parent / "double.py"
@@ -31,7 +33,7 @@ def bench(
 ) -> tuple[int, str, str]:
     """(exit status, stdout, stderr) of a sweep in this process, whose cells the double computes."""
     assert run.__kwdefaults__ is not None
-    monkeypatch.setitem(run.__kwdefaults__, "process", (sys.executable, str(DOUBLE)))
+    monkeypatch.setitem(run.__kwdefaults__, "begin", partial(Here, command=(sys.executable, str(DOUBLE))))
     monkeypatch.setattr("sys.argv", ["tsattn", "bench", *words])
     with pytest.raises(SystemExit) as left:
         main()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tsattn.sweeps.cell import Cell, cell_folder, read_cell
 from tsattn.sweeps.methods import Method
 from tsattn.sweeps.one import Job
 from tsattn.sweeps.plan import Task
+from tsattn.sweeps.processes import Here
 from tsattn.sweeps.request import Size, Source
 from tsattn.sweeps.running import held, run
 
@@ -68,7 +70,14 @@ def sweep(
     """(names that are left, what was heard)."""
     heard = Heard()
     tasks = [task(folder, name) for name in names]
-    left = run(tasks, job, jobs=jobs, watch=heard, stopping=stopping, process=(sys.executable, str(DOUBLE)))
+    left = run(
+        tasks,
+        job,
+        jobs=jobs,
+        watch=heard,
+        stopping=stopping,
+        begin=partial(Here, command=(sys.executable, str(DOUBLE))),
+    )
     return [one.source.name for one in left], heard.words
 
 
