@@ -106,8 +106,8 @@ def peak_memory() -> int | None:
     On Linux of the program that runs now: what getrusage says begins with the set of the process it was
     started by.
     """
-    if sys.platform == "linux":
-        return _kilobytes("/proc/self/status", "VmHWM")
+    if (largest := _kilobytes("/proc/self/status", "VmHWM")) is not None:
+        return largest
     if sys.platform == "win32":
         return None
     import resource

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tsattn.errors import InputError
+from tsattn.host import peak_memory
 from tsattn.sweeps.cell import Cell, cell_folder, read_cell
 from tsattn.sweeps.methods import Method
 from tsattn.sweeps.one import Job
@@ -164,3 +165,15 @@ def test_a_job_travels_whole(tmp_path: Path) -> None:
     one = job(task(tmp_path, "a\nb"))
     assert "\n" not in one.to_json()
     assert Job(**json.loads(one.to_json())) == one
+
+
+def test_the_peak_of_memory_is_that_of_this_process() -> None:
+    """Not of the larger one that started it, with which getrusage would begin on Linux."""
+    large = bytearray(300_000_000)
+    code = "from tsattn.host import peak_memory; print(peak_memory())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    own = peak_memory()
+    if own is None:
+        pytest.skip("nobody tells here")
+    assert own > len(large)
+    assert 1_000_000 < int(done.stdout) < 200_000_000
