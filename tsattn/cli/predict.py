@@ -171,7 +171,7 @@ def predict(
     """Classify files and write id, label and confidence of every case.
 
     Order and ids of the input are kept. Columns named in training are found again;
-    a label column is ignored. Files are read as a stream, so their size does not matter.
+    a label column is ignored. Tables are read as a stream, so their size does not matter.
     """
     from tsattn.cli import console
     from tsattn.cli.open_model import open_predictor
