@@ -14,6 +14,8 @@ import yaml
 from tsattn.errors import InputError
 
 DEFAULT_PRESET = "base"
+TEST = "@test"
+"""In `RunConfig.held_out`: the source's own TEST."""
 
 
 @dataclass(frozen=True, kw_only=True)

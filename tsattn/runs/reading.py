@@ -53,7 +53,7 @@ class TorchPredictor:
         self.card = run.card
         self.provider = f"torch {device.type}"
         self._device = device
-        self._model = Probabilities(run.model).to(device).eval()
+        self._model = Probabilities(run.model, run.card.temperature).to(device).eval()
 
     def probabilities(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """(cases, channels, timepoints) with NaN where not observed → (cases, classes)."""
