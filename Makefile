@@ -12,11 +12,12 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test fuzz format constraints clean
+.PHONY: help demo test test-slow fuzz format constraints clean
 
 help:
 	@echo "make demo         train, judge, export and predict on embedded data"
 	@echo "make test         ruff, mypy, pytest"
+	@echo "make test-slow    every kind of model file there is, of which the tests make a sample (an hour)"
 	@echo "make fuzz         ten thousand spoilt files: cases or a clear error, never anything else (minutes)"
 	@echo "make format       let ruff format and mend"
 	@echo "make constraints  write down the versions now in .venv"
@@ -30,6 +31,9 @@ test: $(INSTALLED)
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest $(PYTEST)
+
+test-slow: $(INSTALLED)
+	$(BIN)/python -m pytest -m slow $(PYTEST)
 
 fuzz: $(INSTALLED)
 	$(BIN)/python tests/data/fuzzing.py $(FUZZ)

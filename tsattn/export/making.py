@@ -20,7 +20,7 @@ from tsattn.export.asked import Asked
 from tsattn.export.cases import RealCases, calibration_cases
 from tsattn.export.half import in_half
 from tsattn.export.measure import Measured, measure
-from tsattn.export.onnx import save, to_proto, trace
+from tsattn.export.onnx import save, to_proto
 from tsattn.export.parity import TOLERANCE, Parity, compare
 from tsattn.inference.cases import batches
 from tsattn.inference.predictor import Predictor
@@ -60,7 +60,7 @@ def make(run: Run, asked: Asked, series: Collection, real: RealCases, place: Cal
     CheckFailed with what is wrong if torch and ONNX Runtime disagree, or a smaller type costs too much.
     """
     ours = TorchPredictor(run, torch.device("cpu"))
-    plain = _written(to_proto(trace(run.model, run.card), asked.opset), run, place())
+    plain = _written(to_proto(run.model, run.card, asked.opset), run, place())
     parity = compare(ours, plain.predictor, series)
     if not parity.holds:
         raise CheckFailed(
@@ -78,8 +78,11 @@ def make(run: Run, asked: Asked, series: Collection, real: RealCases, place: Cal
     for proto in _attempts(run, asked, plain.proto):
         draft = _written(proto, run, place())
         parity = compare(ours, draft.predictor, series)
+        if not np.isfinite(parity.difference):
+            failure = f"{asked.dtype} gives no finite probabilities for some series. Take --dtype fp32."
+            continue
         measured = measure({**forms, asked.dtype: (draft.predictor, draft.size)}, real)
-        failure = _failure(asked, parity, measured)
+        failure = _failure(asked, measured)
         if not failure:
             return Made(draft=draft, parity=parity, measured=measured)
     raise CheckFailed(failure)
@@ -122,7 +125,7 @@ def _attempts(run: Run, asked: Asked, plain: onnx.ModelProto) -> Iterator[onnx.M
         yield quantised(plain, _ranges(run, asked.calibrate))
         return
     for wide in (False, True):
-        yield to_proto(trace(in_half(run.model, wide_attention=wide), run.card), asked.opset)
+        yield to_proto(in_half(run.model, wide_attention=wide), run.card, asked.opset)
 
 
 def _ranges(run: Run, source: str | None) -> list[NDArray[np.float32]] | None:
@@ -134,10 +137,8 @@ def _ranges(run: Run, source: str | None) -> list[NDArray[np.float32]] | None:
     return [values for _, values in batches(cases.take(some), CALIBRATION_BATCH)]
 
 
-def _failure(asked: Asked, parity: Parity, measured: Measured) -> str:
+def _failure(asked: Asked, measured: Measured) -> str:
     """What stands against a smaller file, '' if nothing."""
-    if not np.isfinite([parity.difference, measured.difference]).all():
-        return f"{asked.dtype} gives no finite probabilities for some series. Take --dtype fp32."
     if measured.drop <= asked.max_drop:
         return ""
     before, after = (form.accuracy for form in measured.forms[-2:])

@@ -84,12 +84,13 @@ def measure(predictors: Mapping[str, tuple[Predictor, int | None]], real: RealCa
             for (what, (_, size)), speed in zip(predictors.items(), speeds, strict=True)
         ),
         difference=float(np.abs(before - after).max()),
-        changed=int((before.argmax(1) != after.argmax(1)).sum()),
+        changed=int((before.argmax(1) != np.where(np.isfinite(after).all(1), after.argmax(1), -1)).sum()),
     )
 
 
 def _accuracy(probabilities: NDArray[np.float32], truth: NDArray[np.int64]) -> float:
-    return float((probabilities.argmax(1) == truth).mean())
+    right = (probabilities.argmax(1) == truth) & np.isfinite(probabilities).all(1)
+    return float(right.mean())
 
 
 def _speeds(predictors: Sequence[Predictor], real: RealCases) -> list[float]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import onnx
 import torch
 from torch import nn
-from torch.export import Dim, ExportedProgram
 
 from tsattn.card import ModelCard
 from tsattn.export.opsets import DEFAULT_OPSET, IR_VERSION
@@ -23,28 +22,20 @@ def write_onnx(model: nn.Module, card: ModelCard, path: Path, opset: int = DEFAU
 
     The card's temperature divides the logits inside the graph.
     """
-    save(to_proto(trace(model, card), opset), card, path)
+    save(to_proto(model, card, opset), card, path)
 
 
-def trace(model: nn.Module, card: ModelCard) -> ExportedProgram:
-    """The operations of a model on values of any batch and length, from which every opset is translated."""
+def to_proto(model: nn.Module, card: ModelCard, opset: int) -> onnx.ModelProto:
+    """The ONNX graph of a model, for values of any batch and length."""
     length = max(card.lengths[1], 8)  # the trace's own length never matters; a short one traces faster
     example = torch.zeros(2, len(card.channels), min(length, 64))
     with warnings.catch_warnings(), quiet("torch.onnx"):
         warnings.simplefilter("ignore")
-        return torch.export.export(
+        # Of the module and not of a trace made by torch.export, which takes numbers of blocks that are one
+        # at the trace's length for always one.
+        program = torch.onnx.export(
             Probabilities(model, card.temperature).eval(),
             (example,),
-            dynamic_shapes={"values": {0: Dim.DYNAMIC, 2: Dim.DYNAMIC}},
-        )
-
-
-def to_proto(program: ExportedProgram, opset: int) -> onnx.ModelProto:
-    """The ONNX graph of what was traced."""
-    with warnings.catch_warnings(), quiet("torch.onnx"):
-        warnings.simplefilter("ignore")
-        translated = torch.onnx.export(
-            program,
             dynamo=True,
             external_data=False,
             opset_version=opset,
@@ -53,8 +44,8 @@ def to_proto(program: ExportedProgram, opset: int) -> onnx.ModelProto:
             dynamic_shapes={"values": {0: "batch", 2: "time"}},
             verbose=False,
         )
-    assert translated is not None
-    proto = translated.model_proto
+    assert program is not None
+    proto = program.model_proto
     proto.ir_version = IR_VERSION[opset]
     _forget_where_it_was_made(proto)
     return proto

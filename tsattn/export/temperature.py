@@ -73,7 +73,7 @@ def fit(logits: NDArray[np.float64], truth: NDArray[np.int64]) -> float:
 
 def expected_calibration_error(probabilities: NDArray[Any], truth: NDArray[np.int64]) -> float:
     """How far confidence and the share of right answers are apart, in [0, 1]; a mean over BINS."""
-    confidence = probabilities.max(1).astype(np.float64)
+    confidence = np.nan_to_num(probabilities.max(1).astype(np.float64))  # of NaN none
     right = probabilities.argmax(1) == truth
     places = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
     apart = np.bincount(places, confidence - right, minlength=BINS)
