@@ -23,6 +23,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "keep_epoch": ("best", "last"),
 }
 """Of the fields of TrainingConfig that take one of a few words."""
+TEST = "@test"
+"""In `RunConfig.held_out`: the source's own TEST."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ COMMANDS = {
     ),
     "eval": Entry("tsattn.cli.eval:evaluate", "Judge a run or a model file on labelled data."),
     "export": Entry("tsattn.cli.export:app", "Turn a run into one self-contained model file, and prove it."),
+    "show": Entry("tsattn.cli.show:show", "What a model file or a run says of itself."),
     "predict": Entry("tsattn.cli.predict:predict", "Classify files with a model file or a run."),
     "data": Entry("tsattn.cli.data:app", "Data sets by name, and files in every form."),
     "attention": Entry("tsattn.cli.attention:app", "What an attention spec can be made of."),

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from tsattn.card import BEST_ON_TEST
-from tsattn.config import WORDS, ModelConfig, RunConfig, TrainingConfig
+from tsattn.config import TEST, WORDS, ModelConfig, RunConfig, TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.preparation import Preparation, PreparedCases, parse_preparation, prepare_cases
@@ -31,9 +31,6 @@ from tsattn.training.plan import plan
 from tsattn.training.pretrained import weights_of
 from tsattn.training.protocols import parse_protocol, settle
 from tsattn.training.threads import threads_for
-
-TEST = "@test"
-"""In `RunConfig.held_out`: the source's own TEST."""
 
 
 @dataclass(frozen=True, kw_only=True)
