@@ -1,7 +1,7 @@
 """How fast tsattn trains: beside a bare loop of the same model, and beside the loop as others publish it.
 
     python benchmarks/training.py JapaneseVowels SelfRegulationSCP1.zip SpokenArabicDigits.zip
-    python benchmarks/training.py --attention softmax --patience 10 JapaneseVowels
+    python benchmarks/training.py --attention bn+sh --tokens multiscale --patience 10 JapaneseVowels
     python benchmarks/training.py --profile JapaneseVowels                where the time of a step goes
 
 (a) tsattn: `fit` as `tsattn train` calls it, with all that it does between and in its steps.
@@ -11,15 +11,15 @@
     dropout 0.1 everywhere and so in the attention weights, every case padded to the set's longest under a
     key padding mask, a DataLoader, RAdam, clipping at 4, a head over all timepoints, loss.item() each step.
 
-Width 128, 8 heads, 3 layers; (a) and (b) have tsattn's own attention, tokens and dropout, or those of
---attention and --tokens. In a cell (a set, a batch size, a number of threads) the three take short turns, so
-that a busy machine slows all alike; figures are medians over rounds, ratios are taken within a round. A turn
-of (a) and (b) is whole epochs where these are short and some steps where they are long; its first step,
-in which an optimiser is made, does not count unless there are few. (c) sits out a round where its turn would
-take the cell past its --patience, and where a batch is too much for memory or patience it takes halves of
-it: its work is per case, so that its samples a second stay about the same, and the table says so. Threads
-sleep while they wait, as tsattn sets it by itself, and freed memory is kept, as `tsattn train` does: for all
-three.
+Width 128, 8 heads, 3 layers. (a) and (b) have softmax attention and linear tokens, so that all three are
+models of one size, or the words of --attention and --tokens; their dropout is tsattn's. In a cell (a set, a
+batch size, a number of threads) the three take short turns, so that a busy machine slows all alike; figures
+are medians over rounds, ratios are taken within a round. A turn of (a) and (b) is whole epochs where these
+are short and some steps where they are long; its first step, in which an optimiser is made, does not count
+unless there are few. (c) sits out a round where its turn would take the cell past its --patience, and where
+a batch is too much for memory or patience it takes halves of it: its work is per case, so that its samples
+a second stay about the same, and the table says so. Threads sleep while they wait, as tsattn sets it by
+itself, and freed memory is kept, as `tsattn train` does: for all three.
 
 Prints Markdown: samples a second and ratios (one also in the seconds that CPUs worked for a loop, which other
 programs disturb less), what tsattn adds to a step, and whether the project's own bars are met; writes the
@@ -45,7 +45,6 @@ from training_loops import HEADS, LAYERS, WIDTH, model_config
 from training_profile import show_profile
 from training_turns import BARE, PUBLISHED, TSATTN, Cell, measure
 
-from tsattn.config import ModelConfig
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
@@ -124,9 +123,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("sources", nargs="*", default=[SMALL_SET], help="data sets by name, folder or zip")
-    own = ModelConfig(channels=1, classes=2)
-    for word, default in (("--attention", own.attention), ("--tokens", own.tokens)):
-        parser.add_argument(word, default=default, help="of (a) and (b); default: tsattn's own, %(default)s")
+    for word, default in (("--attention", "softmax"), ("--tokens", "linear")):
+        parser.add_argument(word, default=default, help="of (a) and (b); default: %(default)s")
     parser.add_argument("--batches", default="16,64", help="cases a step, separated by commas")
     parser.add_argument("--threads", default="1,2", help="numbers of CPU threads, separated by commas")
     parser.add_argument("--patience", type=float, default=25.0, help="seconds of a cell, about")

@@ -109,7 +109,6 @@ class Watched(ResidentCases):
 
     def __init__(self, collection: Collection, device: torch.device) -> None:
         super().__init__(collection, collection.classes, device)
-        self.device = device
         self.start(skip=0, keep=False)
 
     def start(self, skip: int, keep: bool) -> None:

@@ -17,7 +17,8 @@ from tsattn.config import ModelConfig
 from tsattn.data.collection import Collection
 
 TOP = 12
-STEPS = 60
+STEPS, LONG_STEPS, LONG = 60, 6, 10_000
+"""How many steps; how many of more than LONG timepoints."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,8 @@ def profiled(collection: Collection, model: ModelConfig, batch: int, threads: in
     The profiler itself costs some microseconds an operation, which are in all shares.
     """
     torch.set_num_threads(threads)
-    trainer, _ = pair(first(collection, STEPS * batch), model, config_of(1, batch), CPU)
+    steps = LONG_STEPS if batch * int(collection.lengths.max()) > LONG else STEPS
+    trainer, _ = pair(first(collection, steps * batch), model, config_of(1, batch), CPU)
     step = trainer.turn(skip=1).step
     with profile(activities=[ProfilerActivity.CPU]) as recorded:
         begin = time.perf_counter()

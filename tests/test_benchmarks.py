@@ -1,4 +1,4 @@
-"""The benchmarks of training and of GPUs: they run, say so where they cannot, and calculate right."""
+"""The benchmarks of training, predicting and GPUs: they run, say where they cannot, and calculate right."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from tsattn.config import ModelConfig
 from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
+from tsattn.data.tables import read_table
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 # Runs each script line of the arguments as Python would, in a process in which nothing can import aeon.
@@ -149,3 +150,27 @@ def test_the_bare_loop_gets_the_very_batches_of_the_trainer() -> None:
         assert torch.equal(before.targets, after.targets)
     turn = bare.turn(batches, skip=1)
     assert (turn.steps, turn.samples) == (once.steps, once.samples)
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_the_bars_of_predict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from predict import Cell, show, write_cases
+
+    good = Cell(
+        model="small", layout="wide", parse=4000, infer=1000, write=9000, whole=900, script=300,
+        first=0.5, short_peak=200, long_peak=209,
+    )  # fmt: skip
+    assert good.slowest == 1000
+    assert 1000 / (1 + 1 / 4 + 1 / 9) < good.possible < 1000 / (1 + 1 / 4)
+    assert show([good], 100) == 0
+    assert "✗" not in capsys.readouterr().out
+    slow = Cell(**{**vars(good), "whole": 840, "script": 290, "first": 0.9, "long_peak": 211})
+    assert show([good, slow], 100) == 1
+    assert capsys.readouterr().out.count("✗") == 4
+    for layout in ("wide", "long"):
+        write_cases(tmp_path / f"{layout}.csv", layout, 3)
+    wide, long = (
+        read_table(tmp_path / f"{name}.csv", TableOptions(id="case"))[0] for name in ("wide", "long")
+    )
+    np.testing.assert_array_equal(wide.values, long.values)
+    assert wide.ids == long.ids == ("0", "1", "2")

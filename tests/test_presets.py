@@ -344,6 +344,15 @@ def test_what_the_configuration_refuses_has_its_line_too(values: dict[str, int],
     assert str(caught.value) == message
 
 
+def test_a_word_that_there_is_not_has_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("training:\n  epochs: 3\n  schedule: cosin\n", "utf-8")
+    with pytest.raises(InputError) as caught:
+        load_preset(str(path))
+    expected = "schedule 'cosin': expected cosine or one-cycle or constant. Did you mean 'cosine'?"
+    assert str(caught.value) == f"{path}:3: {expected}"
+
+
 @pytest.mark.parametrize("key", SETTABLE)
 def test_every_field_can_be_set_and_every_number_has_its_range(key: str) -> None:
     import yaml

@@ -6,6 +6,7 @@ A value is taken from the command line, else from the preset (`tsattn.presets`),
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,14 @@ import yaml
 from tsattn.errors import InputError
 
 DEFAULT_PRESET = "base"
+WORDS: dict[str, tuple[str, ...]] = {
+    "optimiser": ("adamw", "radam"),
+    "schedule": ("cosine", "one-cycle", "constant"),
+    "class_weight": ("none", "balanced"),
+    "sampling": ("none", "balanced"),
+    "keep_epoch": ("best", "last"),
+}
+"""Of the fields of TrainingConfig that take one of a few words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +53,18 @@ class TrainingConfig:
     """How a model is trained.
 
     epochs: passes over the training cases; batch_size: cases a step.
-    optimiser: adamw or radam. learning_rate: the highest. schedule: what it does before and after, in words
-    of `tsattn.training.optimisation`; `warm_up` is the share of all steps over which it rises.
+    optimiser, schedule, class_weight, sampling, keep_epoch: one of WORDS. InputError for another.
+    learning_rate: the highest. schedule: what it does before and after; `warm_up` is the share of all steps
+    over which it rises.
     weight_decay: decoupled, on matrices only. clip: greatest norm of a gradient.
-    label_smoothing: in [0, 1). class_weight, sampling: 'none' or 'balanced', see the loop.
+    label_smoothing: in [0, 1). class_weight, sampling: see `tsattn.training.balance`.
     augment: words of `tsattn.training.augment`, '' for nothing.
     averaging: of weights over steps, the share in [0, 1) that the average keeps a step; 0 for none.
     pretrained: a run folder whose weights are started from where they fit, '' for none.
     validation: share of the training cases held out to choose the epoch, 0 for none.
     patience: epochs without improvement on the held-out cases after which training stops.
     keep_epoch: 'best' on the held-out cases, or the 'last', which those cases then judge fairly.
+    compile: whether torch's compiler makes few kernels of a step, which takes it a minute or two.
     track: trackers that the training is reported to, words of `tsattn.training.tracking` joined by '+', ''
     for none; it changes nothing of the training.
     """
@@ -75,8 +86,16 @@ class TrainingConfig:
     validation: float = 0.0
     patience: int = 20
     keep_epoch: str = "best"
+    compile: bool = False
     track: str = ""
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, known in WORDS.items():
+            if (word := getattr(self, name)) not in known:
+                near = difflib.get_close_matches(str(word), known, n=1)
+                hint = f" Did you mean '{near[0]}'?" if near else ""
+                raise InputError(f"{name.replace('_', '-')} '{word}': expected {' or '.join(known)}.{hint}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +158,7 @@ class RunConfig:
             model, training = ModelConfig(**raw.pop("model")), TrainingConfig(**raw.pop("training"))
             code = tuple(Code(**one) for one in raw.pop("code", ()))
             return cls(model=model, training=training, code=code, **raw)
-        except (KeyError, TypeError) as error:
+        except (InputError, KeyError, TypeError) as error:
             raise InputError(f"{where}: not a run's configuration ({error}).") from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from onnx import numpy_helper
 
 from tsattn.errors import CheckFailed, InputError
 from tsattn.inference import cuda
-from tsattn.inference.session import open_model
+from tsattn.inference.bound import BoundSession
+from tsattn.inference.session import INPUT, OUTPUT, open_model
 
 MakeModel = Callable[..., Path]
 
@@ -100,6 +102,41 @@ def test_devices(make_model: MakeModel, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(CheckFailed, match=r"cannot be had: no driver.*--device cpu"):
         open_model(path, "cuda")
     assert open_model(path, "auto").provider == "CPUExecutionProvider"
+
+
+@pytest.mark.skipif(cuda.obstacle() is None, reason="this machine has a GPU")
+def test_providers_are_had_or_refused(make_model: MakeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make_model(("a", "b"), ("x",))
+    assert open_model(path, providers="cpu").provider == "CPUExecutionProvider"
+    for device, providers, said in (
+        ("auto", "cuda,fast", "'fast' is none"),
+        ("auto", "cuda,cuda", "each once"),
+        ("cpu", "cuda", "do not go together"),
+        ("cuda:x", None, "cuda:x: onnxruntime runs on cpu and cuda only"),
+    ):
+        with pytest.raises(InputError, match=said):
+            open_model(path, device, providers=providers)
+    monkeypatch.setattr(cuda, "obstacle", lambda: None)
+    for device, providers in (("cuda:1", None), ("auto", "cuda"), ("auto", "tensorrt,cuda")):
+        asked = f"--providers {providers}" if providers else "--device cuda:1"
+        with pytest.raises(CheckFailed, match=f"{asked} was asked for and cannot be had"):
+            open_model(path, device, providers=providers)
+    options = cuda.asked_for("cuda:1", "tensorrt,cuda").with_options()
+    assert [(name, choice["device_id"]) for name, choice in options] == [
+        (cuda.TENSORRT, "1"),
+        (cuda.CUDA, "1"),
+    ]
+
+
+def test_bound_batches_get_the_answers_of_plain_ones(make_model: MakeModel) -> None:
+    """On the CPU: the slots and their buffers, from several threads, batches growing and shrinking."""
+    predictor = open_model(make_model(("a", "b", "c"), ("x", "y")), "cpu")
+    bound = BoundSession(predictor._session, INPUT, OUTPUT)
+    generator = np.random.default_rng(0)
+    batches = [generator.normal(size=(n % 7 + 1, 2, 3 + n % 11)).astype(np.float32) for n in range(60)]
+    with ThreadPoolExecutor(4) as pool:
+        for values, found in zip(batches, pool.map(bound.run, batches), strict=True):
+            np.testing.assert_allclose(found, predictor.probabilities(values), atol=1e-6)
 
 
 @pytest.mark.skipif(cuda.obstacle() is None, reason="this machine has a GPU")

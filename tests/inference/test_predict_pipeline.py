@@ -1,4 +1,4 @@
-"""What goes in and out of the pipeline: the same answers from every form, faulty rows, kept columns, order."""
+"""The pipeline: the same answers from every form, faulty rows, kept columns, order, what is counted."""
 
 from __future__ import annotations
 
@@ -64,9 +64,7 @@ def shares(rows: list[dict[str, Any]]) -> np.ndarray:
     return np.array([[value for name, value in row.items() if "probability" in name] for row in rows], float)
 
 
-def test_every_form_gives_the_same_answers(
-    make_model: MakeModel, vowels: Collection, tmp_path: Path
-) -> None:
+def test_every_form_gives_the_same_answers(make_model: MakeModel, vowels: Collection, tmp_path: Path) -> None:
     model = open_model(make_model(vowels.classes, vowels.channels), "cpu", 2, parallel_calls=True)
     expected = model.probabilities(vowels.values)
     write_long_csv(vowels, tmp_path / "long.csv")
@@ -82,7 +80,8 @@ def test_every_form_gives_the_same_answers(
         table = pa_csv.read_csv(tmp_path / f"{name}.csv", convert_options=strings)
         pq.write_table(table, tmp_path / f"{name}.parquet")
     files = ("wide.csv", "long.csv", "wide.csv.gz", "long.csv.zst", "wide.parquet", "long.parquet", "v.ts")
-    for source in (*(tmp_path / name for name in files), tmp_path / "v.npz", wide, gzip.compress(long)):
+    sources: list[Path | bytes] = [*(tmp_path / name for name in files), tmp_path / "v.npz"]
+    for source in [*sources, wide, gzip.compress(long)]:
         rows, summary = predicted(model, source)
         ids = tuple(map(str, range(len(vowels)))) if source == tmp_path / "v.ts" else vowels.ids
         assert tuple(row["id"] for row in rows) == ids, source
@@ -163,8 +162,8 @@ def test_faulty_rows_of_a_long_table_are_their_cases(small: OnnxPredictor, tmp_p
     rows[first["c5"]][1] = "noon"
     rows[first["c6"] + 1][1] = "0"
     rows[first["c9"] + 1] = rows[first["c9"] + 1][:3]
-    for row in rows[first["c12"] : first["c13"]]:
-        row[0] = ""
+    for nameless in rows[first["c12"] : first["c13"]]:
+        nameless[0] = ""
     source = written(tmp_path / "bad.csv", header, rows)
     with pytest.raises(InputError, match=rf"bad\.csv:{first['c3'] + 3}: column 'x' holds 'none at all'"):
         predicted(small, source)
@@ -177,14 +176,18 @@ def test_faulty_rows_of_a_long_table_are_their_cases(small: OnnxPredictor, tmp_p
             assert row["label"] is None
         else:
             assert row == expected[at] | {"error": None}
-    assert predicted(small, source, on_error="skip")[0] == [r for i, r in enumerate(expected) if i not in said]
+    assert predicted(small, source, on_error="skip")[0] == [
+        r for i, r in enumerate(expected) if i not in said
+    ]
 
 
 def test_an_id_that_comes_back_is_named_and_sort_puts_it_together(
     small: OnnxPredictor, tmp_path: Path
 ) -> None:
     generator = np.random.default_rng(2)
-    rows = [[f"c{n}", str(t), f"{generator.normal():.3f}", f"{n}", f"s{n}"] for n in range(900) for t in range(3)]
+    rows = [
+        [f"c{n}", str(t), f"{generator.normal():.3f}", f"{n}", f"s{n}"] for n in range(900) for t in range(3)
+    ]
     header = ["id", "time", "x", "y", "site"]
     expected, _ = predicted(small, written(tmp_path / "good.csv", header, rows), keep=("site",))
     mixed = sorted(rows, key=lambda row: random.Random(str(row[:2])).random())
@@ -201,6 +204,33 @@ def test_an_id_that_comes_back_is_named_and_sort_puts_it_together(
     assert [row["id"] for row in marked if row["error"]] == [mixed[5][0]]
 
 
+def test_a_file_that_is_one_case_of_many_pieces(small: OnnxPredictor, tmp_path: Path) -> None:
+    """Of a long table too: a case of more rows than a piece has."""
+    values = np.random.default_rng(3).normal(size=(2, 30_000)).astype(np.float32)
+    rows = [[str(t), *(f"{v:.5f}" for v in values[:, t])] for t in range(30_000)]
+    file = written(tmp_path / "press 7.csv", ["time", "x", "y"], rows)
+    long = written(
+        tmp_path / "l.csv", ["id", "time", "x", "y"], [["one", *row] for row in rows] + [["two", *rows[0]]]
+    )
+    (row,), _ = predicted(small, file, layout="file")
+    again, _ = predicted(small, long)
+    assert row["id"] == "press 7"
+    assert [one["id"] for one in again] == ["one", "two"]
+    np.testing.assert_allclose(shares([row]), small.probabilities(values[None]), atol=1e-5)
+    np.testing.assert_allclose(shares(again)[:1], shares([row]), atol=1e-6)
+
+
+def test_a_row_of_other_width_is_its_neighbours_case(small: OnnxPredictor, tmp_path: Path) -> None:
+    rows = [[f"c{n}", str(t), "0.5", "1"] for n in range(6) for t in range(3)]
+    rows[4] = ["c0", "1"]  # cut, and its id torn from c1
+    rows[10] = ["0.25", "c3", "1", "0.5", "1"]
+    marked, _ = predicted(
+        small, written(tmp_path / "in.csv", ["id", "time", "x", "y"], rows), on_error="mark"
+    )
+    assert [row["id"] for row in marked] == [f"c{n}" for n in range(6)]
+    assert [row["id"] for row in marked if row["error"]] == ["c1", "c3"]
+
+
 def test_columns_are_carried_through_in_every_form_of_output(small: OnnxPredictor, tmp_path: Path) -> None:
     rows = [[*row, "north, wing", str(at)] for at, row in enumerate(wide_rows(12))]
     rows[3][1] = "bad"
@@ -208,9 +238,7 @@ def test_columns_are_carried_through_in_every_form_of_output(small: OnnxPredicto
     tables = {}
     for name in ("o.csv", "o.jsonl", "o.parquet"):
         how = Wanted(proba=True, keep=("site", "label"), on_error="mark")
-        predict_files(
-            small, [source], tmp_path / name, TableOptions(), batch_size=4, wanted=how, threads=2
-        )
+        predict_files(small, [source], tmp_path / name, TableOptions(), batch_size=4, wanted=how, threads=2)
     with (tmp_path / "o.csv").open(newline="") as file:
         tables["csv"] = list(csv.DictReader(file))
     tables["jsonl"] = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
@@ -308,3 +336,13 @@ def test_what_does_not_go_together(
     assert isinstance(done.exception, InputError), done.output
     assert said in str(done.exception)
     assert not (tmp_path / "o.csv").exists()
+
+
+def test_every_spelling_of_a_missing_value_anywhere_in_the_file(small: OnnxPredictor, tmp_path: Path) -> None:
+    rows = wide_rows(3000)
+    spelled = ["", "NaN", "nan", "NA", " n/a", "null", "None", "?", "  "]
+    empty = [list(row) for row in rows]
+    for at, word in enumerate(spelled):
+        rows[2000 + 3 * at][2], empty[2000 + 3 * at][2] = word, ""
+    expected, _ = predicted(small, written(tmp_path / "empty.csv", WIDE_HEADER, empty))
+    assert predicted(small, written(tmp_path / "spelled.csv", WIDE_HEADER, rows))[0] == expected

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tsattn.models.dropout import Dropout, StochasticDepth
+from tsattn.models.packing import Packed, Padded
 
 
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.95])
@@ -27,22 +28,23 @@ def test_a_share_is_dropped_and_the_mean_stays(share: float, shape: tuple[int, .
 
 
 @pytest.mark.parametrize("kind", [Dropout, StochasticDepth])
-def test_gradient_seed_and_evaluation(kind: type[Dropout]) -> None:
+def test_gradient_seed_and_evaluation(kind: type[Dropout | StochasticDepth]) -> None:
     layer, x = kind(0.4), torch.randn(64, 5, 6, requires_grad=True)
+    given = (x,) if kind is Dropout else (x, Padded(64, None))
     torch.manual_seed(3)
-    once = layer(x)
+    once = layer(*given)
     torch.manual_seed(3)
-    assert torch.equal(layer(x), once)
-    assert not torch.equal(layer(x), once)
+    assert torch.equal(layer(*given), once)
+    assert not torch.equal(layer(*given), once)
     once.sum().backward()
     torch.testing.assert_close(x.grad, torch.where(once == 0, 0.0, 1 / 0.6), rtol=1e-4, atol=0)
-    assert layer.eval()(x) is x
-    assert kind(0.0)(x) is x
+    assert layer.eval()(*given) is x
+    assert kind(0.0)(*given) is x
 
 
 def test_stochastic_depth_leaves_out_whole_cases() -> None:
     torch.manual_seed(0)
-    found = StochasticDepth(0.25)(torch.ones(4000, 3, 2))
+    found = StochasticDepth(0.25)(torch.ones(4000, 3, 2), Padded(4000, None))
     out = (found == 0).all((1, 2))
     assert torch.equal(out, (found == 0).any((1, 2)))
     assert out.double().mean().item() == pytest.approx(0.25, abs=0.035)
@@ -52,4 +54,16 @@ def test_stochastic_depth_leaves_out_whole_cases() -> None:
 def test_in_bfloat16_too() -> None:
     x = torch.ones(1000, dtype=torch.bfloat16)
     assert Dropout(0.5)(x).dtype == torch.bfloat16
-    assert StochasticDepth(0.5)(x[:, None, None]).dtype == torch.bfloat16
+    assert StochasticDepth(0.5)(x[:, None, None], Padded(1000, None)).dtype == torch.bfloat16
+
+
+def test_stochastic_depth_leaves_out_the_same_cases_without_padding() -> None:
+    visible = torch.rand(300, 7, generator=torch.Generator().manual_seed(1)) < 0.5
+    visible[:, 3] = True
+    x = torch.ones(300, 7, 2)
+    torch.manual_seed(0)
+    padded = StochasticDepth(0.5)(x, Padded(300, visible))
+    torch.manual_seed(0)
+    layout = Packed(visible)
+    packed = StochasticDepth(0.5)(layout.pack(x), layout)
+    assert torch.equal(packed, padded[visible])

@@ -12,9 +12,10 @@ from tsattn.config import ModelConfig, TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.errors import CheckFailed
 from tsattn.models.classifier import TransformerClassifier
+from tsattn.training import resident
 from tsattn.training.loop import Fit, fit, measure
 from tsattn.training.progress import Epoch
-from tsattn.training.resident import ResidentCases
+from tsattn.training.resident import ResidentCases, StreamedCases, placed
 
 CPU = torch.device("cpu")
 CLASSES = ("down", "up")
@@ -106,3 +107,29 @@ def test_batches_are_cut_to_their_longest_case_and_say_when_they_need_no_mask() 
 def test_a_last_batch_of_one_is_no_trouble() -> None:
     _, result, _ = trained(dataclasses.replace(QUICK, batch_size=32, epochs=2))  # 33 cases
     assert np.isfinite(result.history[-1].train_loss)
+
+
+def test_cases_that_stay_on_the_host_train_the_same() -> None:
+    model = trained()[0]
+    torch.manual_seed(QUICK.seed)
+    streamed = TransformerClassifier(ModelConfig(channels=1, classes=2, width=16, heads=2, layers=1))
+    fit(streamed, StreamedCases(slopes(), CLASSES, CPU), None, QUICK, lambda _: None)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, streamed.state_dict()[name]), name
+
+
+@pytest.mark.parametrize(("times", "streams"), [(1.9, True), (2.1, False)])
+def test_cases_stay_on_the_host_where_they_take_half_the_device(
+    times: float, streams: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cases, meta = slopes(), torch.device("meta")
+    monkeypatch.setattr(resident, "free_bytes", lambda device: int(times * cases.values.nbytes))
+    found = placed(cases, CLASSES, meta)
+    assert isinstance(found, StreamedCases) == streams
+    assert found.values.device == (CPU if streams else meta)
+    batch = found.batch(np.array([0, 3, 32]))
+    assert batch.values.shape == (3, 1, 17)
+    assert batch.values.device == batch.targets.device == meta
+    assert ("stay in main memory" in caplog.text) == streams
+    monkeypatch.setattr(resident, "free_bytes", lambda device: 0)
+    assert type(placed(cases, CLASSES, CPU)) is ResidentCases  # in main memory they are anyway

@@ -23,6 +23,7 @@ from tsattn.training import preparing, workflow
 from tsattn.training.balance import case_weights, class_weights
 from tsattn.training.optimisation import Flat, learning_rate, make_optimiser
 from tsattn.training.pretrained import begin_with
+from tsattn.training.progress import Progress
 from tsattn.training.resident import ResidentCases
 from tsattn.training.state import StateFile
 from tsattn.training.stepping import Training
@@ -98,10 +99,14 @@ def test_schedules(schedule: str, factors: list[float]) -> None:
 
 
 def test_words_that_are_none() -> None:
-    with pytest.raises(InputError, match=r"optimiser 'sgd': there is none\. There are: adamw, radam"):
-        make_optimiser(Flat(model()), dataclasses.replace(CONFIG, optimiser="sgd"))
-    with pytest.raises(InputError, match=r"schedule 'step': there is none\. There are: cosine, one-cycle"):
-        learning_rate(dataclasses.replace(CONFIG, schedule="step"), 10)
+    with pytest.raises(
+        InputError, match=r"optimiser 'adamw2': expected adamw or radam\. Did you mean 'adamw'"
+    ):
+        dataclasses.replace(CONFIG, optimiser="adamw2")
+    with pytest.raises(InputError, match="schedule 'step': expected cosine or one-cycle or constant"):
+        dataclasses.replace(CONFIG, schedule="step")
+    with pytest.raises(InputError, match="class-weight 'even': expected none or balanced"):
+        dataclasses.replace(CONFIG, class_weight="even")
 
 
 def test_balanced_classes_count_the_same_in_all(vowels: ResidentCases) -> None:
@@ -113,8 +118,6 @@ def test_balanced_classes_count_the_same_in_all(vowels: ResidentCases) -> None:
     np.testing.assert_allclose(weights.numpy() * vowels.class_counts, 30.0, rtol=1e-6)
     np.testing.assert_allclose(np.bincount(vowels.classes_of_cases, chances), 1 / 9)
     assert len(vowels.order(np.random.default_rng(0), chances)) == len(vowels)
-    with pytest.raises(InputError, match="sampling 'even': expected none or balanced"):
-        case_weights(vowels, "even")
 
 
 def test_parts_of_a_batch_give_the_gradients_of_the_whole(vowels: ResidentCases) -> None:
@@ -164,8 +167,9 @@ def test_pretrained_weights_are_taken_where_they_fit(
         prepare(tmp_path / "second", pretrained=str(tmp_path))
 
 
-def test_a_run_that_diverges_keeps_what_was_good(tmp_path: Path) -> None:
+def test_a_run_that_diverges_keeps_what_was_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = prepare(tmp_path / "run", epochs=6, learning_rate=1e-3, schedule="constant", warm_up=0.0)
+    monkeypatch.setattr(StateFile, "due", lambda state, epoch_ended: epoch_ended)  # however short they are
     calls = []
 
     def spoil(epoch: object) -> None:
@@ -179,6 +183,7 @@ def test_a_run_that_diverges_keeps_what_was_good(tmp_path: Path) -> None:
     assert f"--pretrained {tmp_path / 'run'} begins with them" in str(error.value)
     saved = StateFile(tmp_path / "run" / STATE).load()
     assert saved is not None
+    assert Progress.from_json(saved.facts).epoch == 3  # begun after the second
     again = model()
     begin_with(again, tmp_path / "run")
     assert all(value.isfinite().all() for value in again.state_dict().values())

@@ -68,7 +68,7 @@ def demo(
     truth = _write_test_split(table)
     console.show(f"\nThe {len(truth)} cases of the test split now stand in {table}, a row a case.")
     _show_command(f"tsattn predict {model} {table} -o {answers}")
-    predict(str(model), [table], answers)
+    predict(str(model), [str(table)], str(answers))
 
     _compare(answers, truth, run)
     console.show("\nWhat to type next:")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsattn.cli import interrupts
+from tsattn.errors import InputError
 
 if TYPE_CHECKING:
     from tsattn.inference.predictor import Predictor
@@ -18,16 +19,22 @@ def open_predictor(
     *,
     parallel_calls: bool = False,
     allow_code: bool = False,
+    providers: str | None = None,
 ) -> Predictor:
     """A folder is a run and is computed with torch; anything else must be a model file.
 
     threads: CPU threads; None leaves the choice to the engine.
-    parallel_calls: see `tsattn.inference.session.open_model`; runs take no notice of it.
+    parallel_calls, providers: see `tsattn.inference.session.open_model`; runs take no notice of the
+        first and refuse the second.
     allow_code: see `tsattn.runs.read_run`; a model file holds no code.
     InputError and CheckFailed as the two loaders raise them.
     """
     place = Path(path)
     if place.is_dir():
+        if providers is not None:
+            raise InputError(
+                f"--providers {providers} are onnxruntime's, and {path} is a run. Export it first."
+            )
         with interrupts.held():
             from tsattn.runs import load_predictor
 
@@ -41,13 +48,11 @@ def open_predictor(
     with interrupts.held():
         from tsattn.inference.session import open_model
 
-    return open_model(place, device, threads, parallel_calls=parallel_calls)
+    return open_model(place, device, threads, parallel_calls=parallel_calls, providers=providers)
 
 
 def refuse_model_file(path: Path, who: str) -> None:
     """InputError where `path` is a file and `who`, as typed, has to look inside a model."""
-    from tsattn.errors import InputError
-
     if path.is_file():
         raise InputError(
             f"{path}: {who} looks inside the model, and a model file shows only its answers. Give the run "

@@ -15,7 +15,6 @@ from tsattn.cli.options import (
     AllowCode,
     AsJson,
     BatchSize,
-    Device,
     IdColumn,
     LabelColumn,
     Layout,
@@ -103,7 +102,25 @@ def predict(
         ),
     ] = False,
     batch_size: BatchSize = 64,
-    device: Device = "auto",
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device",
+            metavar="auto|cpu|cuda[:N]|mps",
+            help="Where to compute; auto takes the fastest that is really there.",
+            rich_help_panel=_COMPUTING,
+        ),
+    ] = "auto",
+    providers: Annotated[
+        str | None,
+        typer.Option(
+            "--providers",
+            metavar="WORD,…",
+            help="onnxruntime's, the best first: tensorrt, cuda, cpu. Each has to be had.",
+            rich_help_panel=_COMPUTING,
+            show_default=False,
+        ),
+    ] = None,
     threads: Annotated[
         int | None,
         typer.Option(
@@ -111,6 +128,7 @@ def predict(
             min=1,
             metavar="N",
             help="CPU threads to read and compute with; all cores if not given.",
+            rich_help_panel=_COMPUTING,
             show_default=False,
         ),
     ] = None,
@@ -201,11 +219,13 @@ def predict(
     if place is not None:
         refuse_model(place, Path(model), but=(".csv", ".txt", ".tsv", ".jsonl", ".parquet"))
     paths = files_of(files, place)
-    predictor = open_predictor(model, device, threads, parallel_calls=True, allow_code=allow_code)
+    predictor = open_predictor(
+        model, device, threads, parallel_calls=True, allow_code=allow_code, providers=providers
+    )
     console.remark(
         f"{model}: {predictor.card.attention}, {len(predictor.card.classes)} classes, {predictor.provider}"
     )
-    with _counting() as progress:
+    with _saying_what_is_kept(place, resume), _counting() as progress:
         summary = predict_files(
             predictor,
             paths,
@@ -215,6 +235,7 @@ def predict(
             wanted=wanted,
             threads=threads,
             stdin=sys.stdin.buffer,
+            model=_told_apart(Path(model)),
             progress=progress,
         )
     _report(summary, model, paths, output, as_json)
@@ -232,10 +253,19 @@ def _report(summary: PredictSummary, model: str, files: Sequence[object], output
         raise typer.Exit(CheckFailed.exit_code)
 
 
+def _told_apart(model: Path) -> str:
+    """Size and time of the model file, or of the weights of a run."""
+    weights = model / "model.safetensors" if model.is_dir() else model
+    status = weights.stat() if weights.exists() else None
+    return f"{model.resolve()} {status and (status.st_size, status.st_mtime_ns)}"
+
+
 def _say_what_is_odd(summary: PredictSummary) -> None:
     """Faulty cases, and those unlike the ones of training, counted, on stderr."""
     from tsattn.cli import console
 
+    if summary.resumed:
+        console.remark(f"{summary.resumed:,} of {summary.cases:,} cases were there already.")
     for count, what in (
         (summary.skipped, "left out"),
         (summary.marked, "written with an error and no label"),
@@ -252,6 +282,19 @@ def _say_what_is_odd(summary: PredictSummary) -> None:
     counts = [f"{count:,} {said[name]}" for name, count in summary.outside.as_dict().items() if count]
     if counts:
         console.remark(f"Of {summary.cases:,} cases, unlike those of training: {'; '.join(counts)}.")
+
+
+@contextmanager
+def _saying_what_is_kept(place: Path | None, resume: bool) -> Iterator[None]:
+    """Around a prediction that can be gone on with."""
+    from tsattn.cli import console
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        if resume:
+            console.remark(f"{place}: what is written is kept. The same command goes on with it.")
+        raise
 
 
 @contextmanager

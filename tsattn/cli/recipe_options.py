@@ -118,6 +118,15 @@ Patience = Annotated[
         show_default=False,
     ),
 ]
+Compile = Annotated[
+    bool | None,
+    typer.Option(
+        "--compile/--no-compile",
+        help="Let torch compile the step: a minute or two that pay on a GPU, and not on a CPU.",
+        rich_help_panel=_RECIPE,
+        show_default=False,
+    ),
+]
 Pretrained = Annotated[
     Path | None,
     typer.Option(

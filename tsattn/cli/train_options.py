@@ -182,7 +182,11 @@ Seed = Annotated[
 Threads = Annotated[
     int | None,
     typer.Option(
-        "--threads", min=1, metavar="N", help="CPU threads; all cores if not given.", show_default=False
+        "--threads",
+        min=1,
+        metavar="N",
+        help="CPU threads. Default: as many as pay for the size of a step.",
+        show_default=False,
     ),
 ]
 Out = Annotated[

@@ -40,22 +40,19 @@ def text_blocks(head: Head, chunks: Iterable[bytes]) -> Iterator[TextBlock]:
     for chunk in chunks:
         if b"\0" in chunk:
             _refuse_nul(head, rest + chunk, line)
-        rest += chunk
         if not begun:
-            rest = rest.removeprefix(b"\xef\xbb\xbf")
+            rest = (rest + chunk).removeprefix(b"\xef\xbb\xbf")
             if (below := _below_header(rest, head.file.separator)) is None:
                 continue
             end = b"\n" if b"\n" in rest else b"\r"
             line, begun = 1 + _lines(rest[:below]), True
-            rest = rest[below:]
-        stop = _end_of_records(rest, end, head.file.separator)
-        if not stop:
-            if len(rest) > _MOST_OPEN:
-                break
-            continue
-        yield TextBlock(rest[:stop], line)
-        line += _lines(rest[:stop])
-        rest = rest[stop:]
+            chunk, rest = rest[below:], b""  # noqa: PLW2901
+        text, rest = _cut(rest, chunk, end, head.file.separator)
+        if text:
+            yield TextBlock(text, line)
+            line += _lines(text)
+        elif len(rest) > _MOST_OPEN:
+            break
     if rest and begun:
         if (opened := _open_quote(rest, head.file.separator)) is not None:
             raise InputError(
@@ -77,22 +74,35 @@ def records(block: TextBlock, separator: str) -> Iterator[tuple[int, list[str]]]
 
 def _lines(text: bytes) -> int:
     """How many lines end in `text`, as the csv module counts them."""
-    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+    if b"\r" in text:
+        return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == 10))  # faster than bytes.count
 
 
 def _below_header(start: bytes, separator: str) -> int | None:
     """Where the first record after the header's begins; None if the header does not end in `start`."""
     reader = csv.reader(io.StringIO(start.decode("utf-8", "replace"), newline=""), delimiter=separator)
-    if start.endswith(b"\r") or not next(filter(None, reader), None):  # a newline may follow
+    if not next(filter(None, reader), None):
         return None
     ends = [match.end() for match in _LINE_END.finditer(start)]
-    return ends[reader.line_num - 1] if len(ends) >= reader.line_num else None
+    below = ends[reader.line_num - 1] if len(ends) >= reader.line_num else None
+    return None if below == len(start) and start.endswith(b"\r") else below  # a newline may follow
+
+
+def _cut(rest: bytes, chunk: bytes, end: bytes, separator: str) -> tuple[bytes, bytes]:
+    """The records that end in `rest` and `chunk` together, and what is left."""
+    if b'"' not in chunk and b'"' not in rest:
+        stop = chunk.rfind(end) + 1
+        return (rest + chunk[:stop], chunk[stop:]) if stop else (b"", rest + chunk)
+    text = rest + chunk
+    stop = _end_of_records(text, end, separator)
+    return text[:stop], text[stop:]
 
 
 def _end_of_records(text: bytes, end: bytes, separator: str) -> int:
     """Where the last record that ends in `text` ends; 0 if none does."""
     stop = text.rfind(end) + 1
-    if b'"' not in text or not stop:
+    if not stop:
         return stop
     quotes = _regular_quotes(text, separator)
     if quotes is None:

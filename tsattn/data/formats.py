@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,7 +113,17 @@ def series_blocks(path: Path, channels: tuple[str, ...], cases: int) -> Iterator
     channels: names of those the model was trained on, whose order the blocks have if the file has these
     names. InputError for another number of channels.
     """
-    whole = parse_series(Member(path))
+    if ending(path) == ".ts":
+        from tsattn.data.ts_stream import stream_ts
+
+        parts: Iterable[Collection] = stream_ts(path)
+    else:
+        parts = [parse_series(Member(path))]
+    for part in parts:
+        yield from _blocks(part, path, channels, cases)
+
+
+def _blocks(whole: Collection, path: Path, channels: tuple[str, ...], cases: int) -> Iterator[Collection]:
     if whole.channels != channels and sorted(whole.channels) == sorted(channels):
         places = [whole.channels.index(name) for name in channels]
         whole = replace(whole, values=whole.values[:, places], channels=channels)

@@ -6,7 +6,7 @@ a fault keeps its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,19 +115,37 @@ class _Reader:
         for rows in pieces:
             if not len(rows):
                 continue
-            part = self._part(rows)
-            starts = _starts(part.ids, held[-1].ids if held else None)
+            part = self._part(rows, held[-1].ids if held else None)
+            starts = _starts(part.ids, held[-1] if held else None)
             if held and starts.size == 0:
                 held.append(part)
                 continue
             last = int(starts[-1])
             if held or last:
-                yield self._block(_joined([*held, part.cut(0, last)] if last else held))
+                yield from self._whole(_joined([*held, part.cut(0, last)] if last else held))
             held = [part.cut(last, len(part))]
         if held:
-            yield self._block(_joined(held))
+            yield from self._whole(_joined(held))
 
-    def _part(self, rows: ParsedRows) -> _Part:
+    def _whole(self, part: _Part) -> Iterator[CaseBlock]:
+        """The cases of `part`, up to one that was there before, which is refused."""
+        starts = _starts(part.ids)
+        names = [self._head.stem] if part.ids is None else _taken(part.ids, starts)
+        named = [(name, row) for name, row in zip(names, starts.tolist(), strict=True) if name]
+        again = self.seen.meet([name for name, _ in named])
+        if again is None:
+            yield self._block(part, starts, names)
+            return
+        name, row = named[again]
+        if row:
+            yield from self._whole(part.cut(0, row))
+        wide = "" if self._roles.time else " If a row is a whole case, type --layout wide."
+        raise InputError(
+            f"{part.place(row)}: case {name!r} comes back after another case. Rows of one case have to "
+            f"stand together: sort the file by {self._roles.id!r}, or type --sort.{wide}"
+        )
+
+    def _part(self, rows: ParsedRows, before: Any) -> _Part:
         times, faults = None, dict(rows.faults)
         if rows.times is not None:
             times, wrong = self._read_times(rows)
@@ -135,7 +153,7 @@ class _Reader:
         return _Part(
             rows.values,
             times,
-            None if self._id is None else rows.texts[self._id],
+            None if self._id is None else _of_neighbours(rows.texts[self._id], rows.faults, before),
             tuple(rows.texts[at] for at in self._keep),
             faults,
             [(0, rows, 0)],
@@ -150,22 +168,18 @@ class _Reader:
         good = np.array([at for at in range(len(rows)) if at not in wrong], np.int64)
         times = np.zeros(len(rows), np.float64)
         if good.size:
-            read = self._times.read(rows.times.take(as_arrow(good, pa.int64())), rows.place)
+            read = self._times.read(call("take", rows.times, as_arrow(good, pa.int64())), rows.place)
             times = np.zeros(len(rows), read.dtype)
             times[good] = read
         return times, {at: f"{rows.place(at)}: {fault}" for at, fault in wrong.items()}
 
-    def _block(self, part: _Part) -> CaseBlock:
-        """The whole cases of `part`."""
-        starts = _starts(part.ids, None)
+    def _block(self, part: _Part, starts: NDArray[np.int64], names: list[str]) -> CaseBlock:
+        """The whole cases of `part`, which begin at `starts`."""
         counts = np.diff(starts, append=len(part))
         self.longest = max(self.longest, int(counts.max()))
-        at = as_arrow(starts, pa.int64())
-        names = [self._head.stem] if part.ids is None else part.ids.take(at).to_pylist()
         case = np.repeat(np.arange(len(starts)), counts)
         faults = {int(case[row]): fault for row, fault in sorted(part.faults.items(), reverse=True)}
         faults |= self._nameless(names, part, starts)
-        self._meet(names, part, starts)
         values = part.values
         if part.times is not None:
             order, twice = self._in_order(part.times, case, names, part)
@@ -175,7 +189,7 @@ class _Reader:
             lengths=_observed(values, starts, counts, case),
             rows=RowFacts(
                 ids=names,
-                kept=tuple(column.take(at).to_pylist() for column in part.kept),
+                kept=tuple(_taken(column, starts) for column in part.kept),
                 faults=faults,
                 count=len(names),
             ),
@@ -188,17 +202,6 @@ class _Reader:
         said = f"no id in column {self._roles.id!r}. Every row needs its case's id."
         return {i: f"{part.place(int(starts[i]))}: {said}" for i, name in enumerate(names) if not name}
 
-    def _meet(self, names: list[str], part: _Part, starts: NDArray[np.int64]) -> None:
-        """Refuses a case that was there before; those without a name are not told apart."""
-        named = [(name, row) for name, row in zip(names, starts.tolist(), strict=True) if name]
-        if (again := self.seen.meet([name for name, _ in named])) is not None:
-            name, row = named[again]
-            wide = "" if self._roles.time else " If a row is a whole case, type --layout wide."
-            raise InputError(
-                f"{part.place(row)}: case {name!r} comes back after another case. Rows of one case have to "
-                f"stand together: sort the file by {self._roles.id!r}, or type --sort.{wide}"
-            )
-
     def _in_order(
         self, times: NDArray[Any], case: NDArray[np.int64], names: list[str], part: _Part
     ) -> tuple[NDArray[np.int64] | None, dict[int, str]]:
@@ -209,10 +212,10 @@ class _Reader:
         order = np.lexsort((times, case))
         twice = np.flatnonzero((times[order[1:]] == times[order[:-1]]) & same_case)
         faults: dict[int, str] = {}
-        for at in twice.tolist():
-            if (where := int(case[order[at]])) in faults:
+        pairs = sorted(sorted((int(order[at]), int(order[at + 1])), reverse=True) for at in twice)
+        for second, first in pairs:
+            if (where := int(case[first])) in faults:
                 continue
-            first, second = sorted((int(order[at]), int(order[at + 1])))
             faults[where] = (
                 f"{part.place(second)}: case {names[where]!r} has the time of this row (column "
                 f"{self._roles.time!r}) twice, first at {part.place(first)}. Each timepoint of a case is "
@@ -221,12 +224,38 @@ class _Reader:
         return order, faults
 
 
-def _starts(ids: Any, before: Any) -> NDArray[np.int64]:
-    """Where another case begins; 0 too, unless the first row goes on with the case of `before`."""
+def _taken(texts: Any, rows: NDArray[np.int64]) -> list[str]:
+    found: list[str] = call("take", texts, as_arrow(rows, pa.int64())).to_pylist()
+    return found
+
+
+def _of_neighbours(ids: Any, faults: Mapping[int, str], before: Any) -> Any:
+    """The ids, that of a faulty row from the row above it where no neighbour has it.
+
+    Where a row has too few or too many fields, what stands in the id's place may be anything.
+    """
+    if not faults:
+        return ids
+    names: list[str] = ids.to_pylist()
+    last = None if before is None else before[-1].as_py()
+    for row in sorted(faults):
+        above = names[row - 1] if row else last
+        below = next((names[at] for at in range(row + 1, len(names)) if at not in faults), None)
+        if names[row] not in (above, below):
+            names[row] = above if above is not None else below or names[row]
+    return pa.StringArray.from_buffers(
+        len(names),
+        pa.py_buffer(np.cumsum([0, *(len(name.encode()) for name in names)], dtype=np.int32)),
+        pa.py_buffer("".join(names).encode()),
+    )
+
+
+def _starts(ids: Any, before: _Part | None = None) -> NDArray[np.int64]:
+    """Where another case begins; 0 too, unless the first row goes on with the last case of `before`."""
     if ids is None:
-        return np.zeros(0 if before is not None else 1, np.int64)
+        return np.zeros(1 if before is None else 0, np.int64)
     changed = as_numpy(cast(call("not_equal", ids[1:], ids[:-1]), pa.uint8())).astype(bool)
-    goes_on = before is not None and before[-1].as_py() == ids[0].as_py()
+    goes_on = before is not None and before.ids[-1].as_py() == ids[0].as_py()
     return np.flatnonzero(np.concatenate([[not goes_on], changed]))
 
 

@@ -6,9 +6,10 @@ parsed at once. A row that is wrong keeps its place, its values are missing and 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
@@ -127,13 +128,15 @@ class _CsvReader:
         words = [*wanted.texts, *([] if wanted.time is None else [wanted.time])]
         types = numbers | {str(at): pa.string() for at in words}
         self._parse = pa_csv.ParseOptions(newlines_in_values=True, delimiter=head.file.separator)
-        self._convert = pa_csv.ConvertOptions(
-            column_types=types,
-            include_columns=list(types),
-            null_values=list(NULLS),
-            strings_can_be_null=False,
-            decimal_point=head.file.decimal,
-        )
+        # Arrow compares every cell with every spelling of a missing value, which takes as long as reading
+        # numbers: all of them are looked for only from the first cell on that is neither number nor empty.
+        self._missing = [""]
+        self._convert = {
+            "column_types": types,
+            "include_columns": list(types),
+            "strings_can_be_null": False,
+            "decimal_point": head.file.decimal,
+        }
 
     def pieces(self) -> Generator[TextBlock, None, None]:
         """Blocks of whole records."""
@@ -142,7 +145,7 @@ class _CsvReader:
     def parse(self, piece: TextBlock) -> ParsedRows:
         """The rows of one block. InputError for what is no text or no CSV."""
         wanted, count = self._wanted, len(self._wanted.numbers)
-        if piece.text.isspace():
+        if not piece.text.strip(b"\r\n"):
             return ParsedRows(np.empty((count, 0), np.float32), {}, None, _places(self._head, piece))
         table, faults = self._table_of(piece)
         columns = [column.chunk(0) for column in table.columns]
@@ -165,19 +168,25 @@ class _CsvReader:
                 yield chunk
                 size = max(min(2 * size, _CHUNK), width)
 
-    def _table(self, text: bytes) -> Any:
+    def _table(self, text: bytes, missing: Sequence[str]) -> Any:
         # One chunk whatever is in the block, in this thread: the pieces are what runs at once.
         read = pa_csv.ReadOptions(column_names=self._names, block_size=len(text) + 1, use_threads=False)
-        return pa_csv.read_csv(pa.BufferReader(text), read, self._parse, self._convert)
+        convert = pa_csv.ConvertOptions(null_values=missing, **self._convert)
+        return pa_csv.read_csv(pa.BufferReader(text), read, self._parse, convert)
 
     def _table_of(self, block: TextBlock) -> tuple[Any, dict[int, str]]:
         """The block as a table, and the faults of its rows."""
+        with contextlib.suppress(pa.ArrowInvalid):
+            return self._table(block.text, self._missing), {}
         try:
-            return self._table(block.text), {}
+            table = self._table(block.text, NULLS)
         except pa.ArrowInvalid as error:
             mended, faults = self._mended(block, error)
+        else:
+            self._missing = list(NULLS)
+            return table, {}
         try:
-            return self._table(mended), faults
+            return self._table(mended, NULLS), faults
         except pa.ArrowInvalid as error:
             raise self._not_csv(block, error) from None
 

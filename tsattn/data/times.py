@@ -34,16 +34,23 @@ class TimeReader:
         times = self._read(cells)
         if times is not None:
             return times
-        at, fault = next(self.faults(cells))
+        at, fault = next(self.faults(cells), (0, f"column {self._column!r} holds times of several kinds."))
         raise InputError(f"{place(at)}: {fault}")
 
     def faults(self, cells: Any) -> Iterator[tuple[int, str]]:
         """Each cell that is no time, and what is wrong with it."""
         # One by one: the first cell says which kind the others have to be of.
         for at in range(len(cells)):
-            if self._read(cells[at : at + 1]) is None:
+            if not self._fits(cells[at : at + 1]):
                 found = cells[at].as_py()
                 yield at, f"column {self._column!r} holds {found!r} where {self._expected(found)} belongs."
+
+    def _fits(self, cell: Any) -> bool:
+        """Whether one cell can stand among the others, of which not all are whole numbers."""
+        if self._read(cell) is None:
+            return False
+        # 0x1F is read as a whole number and not as another
+        return self._kinds != _NUMBERS or _cast_to_one(cell, _NUMBERS[1:]) is not None
 
     def _expected(self, found: object) -> str:
         if not self._kinds:

@@ -80,7 +80,7 @@ def _collection(
     _remark(parsed, header, where)
     cases, channels = parsed.counts.shape
     return Collection(
-        values=_padded(parsed, where),
+        values=padded(parsed, where),
         ids=tuple(map(str, range(cases))),
         channels=tuple(f"dim_{i}" for i in range(channels)),
         labels=labels,
@@ -178,7 +178,7 @@ def _value(cell: bytes, here: str, channel: int, at: int) -> float:
     return value
 
 
-def _padded(parsed: Parsed, where: str) -> NDArray[np.float32]:
+def padded(parsed: Parsed, where: str) -> NDArray[np.float32]:
     """(cases, channels, longest) with NaN behind each series that is shorter."""
     counts = parsed.counts
     longest = int(counts.max())

@@ -35,7 +35,7 @@ class Series(NamedTuple):
     counts: NDArray[np.int64]
 
 
-class _Lines(NamedTuple):
+class Lines(NamedTuple):
     """What a block of lines holds."""
 
     series: Series
@@ -74,9 +74,9 @@ def read_plain(data: bytes, header: Header) -> Parsed | None:
     fields = data.count(b":", header.end, first if first >= 0 else stop) + 1
     classes = header.classes if header.labels else None
 
-    def parse(span: tuple[int, int]) -> _Lines | None:
+    def parse(span: tuple[int, int]) -> Lines | None:
         text = data[span[0] : span[1]]
-        return _parse_lines(text if text.endswith(b"\n") else text + b"\n", fields, classes)
+        return parse_lines(text if text.endswith(b"\n") else text + b"\n", fields, classes)
 
     parts = in_threads(parse, list(_spans(data, header.end, stop)))
     plain = [part for part in parts if part is not None]
@@ -119,13 +119,13 @@ def _spans(data: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def _parse_lines(text: bytes, count: int, classes: dict[bytes, str] | None) -> _Lines | None:
+def parse_lines(text: bytes, count: int, classes: dict[bytes, str] | None) -> Lines | None:
     """`text` ends in a newline; `count` fields a line are the channels and, with classes, the label."""
     if text.startswith(b"\n") or b"\n\n" in text:
         return None
     if classes is None:
         series = parse_block(text, count)
-        return None if series is None else _Lines(series, [])
+        return None if series is None else Lines(series, [])
     fields = _fields(text, count)
     if fields is None or count == 1:
         return None
@@ -136,7 +136,7 @@ def _parse_lines(text: bytes, count: int, classes: dict[bytes, str] | None) -> _
     if not set(labels) <= classes.keys() or (counts[:, -1] != 1).any():  # as a label with a comma has
         return None
     values = _numbers(text, fields.stops, last)
-    return None if values is None else _Lines(Series(np.delete(values, last), counts[:, :-1].ravel()), labels)
+    return None if values is None else Lines(Series(np.delete(values, last), counts[:, :-1].ravel()), labels)
 
 
 class _Fields(NamedTuple):

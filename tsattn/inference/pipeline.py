@@ -84,6 +84,7 @@ def predict_files(
     per: Per | None = None,
     threads: int | None = None,
     stdin: BinaryIO | None = None,
+    model: str = "",
     progress: Callable[[int], None] | None = None,
 ) -> PredictSummary:
     """Classifies every case of `files`, in their order, into `output`, a file or a stream.
@@ -93,6 +94,7 @@ def predict_files(
     per: where the model was trained on windows, a row a recording (the mean of its windows) or a window.
     proba: one column `probability_CLASS` a class beside id, label and confidence.
     threads: that parse and infer; every core if None. stdin: what the file `-` stands for.
+    model: tells the model from others with the same card, so that no other goes on with its output.
     progress: called with the cases written so far.
     A file appears when everything is done; on any error or interrupt there is none.
     InputError for whatever is wrong with a file or the output.
@@ -110,7 +112,7 @@ def predict_files(
     check_files(files, place)
     began = time.perf_counter()
     with ExitStack() as stack:
-        rows = stack.enter_context(_destination(output, form, predictor, files, options, wanted))
+        rows = stack.enter_context(_destination(output, form, predictor, model, files, options, wanted))
         done = Progress.of(rows.state)
         resumed = done.written
         work = Work(
@@ -148,6 +150,7 @@ def _destination(
     output: Path | BinaryIO,
     form: RowFormat,
     predictor: Predictor,
+    model: str,
     files: Sequence[Path],
     options: TableOptions,
     wanted: Wanted,
@@ -162,7 +165,7 @@ def _destination(
         raise InputError("stdin cannot be read again: --resume needs files.")
     sizes = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     identity = {
-        "model": hashlib.sha256(predictor.card.to_json().encode()).hexdigest(),
+        "model": hashlib.sha256(f"{predictor.card.to_json()} {model}".encode()).hexdigest(),
         "files": [list(entry) for entry in sizes],
         "options": {**asdict(wanted), **asdict(options), "format": type(form).__name__},
     }

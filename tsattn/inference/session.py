@@ -18,6 +18,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 from tsattn.card import ModelCard
 from tsattn.errors import CheckFailed, InputError
 from tsattn.inference import cuda
+from tsattn.inference.bound import IN_FLIGHT, BoundSession
 
 CARD_KEY = "tsattn"
 INPUT = "values"
@@ -42,6 +43,9 @@ class OnnxPredictor:
         self.provider: str = session.get_providers()[0]
         self.callers = callers
         self._session = session
+        self._bound: BoundSession | None = None
+        if self.provider in (cuda.CUDA, cuda.TENSORRT):
+            self._bound = BoundSession(session, INPUT, OUTPUT)
 
     def probabilities(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """(cases, channels, timepoints), NaN where not observed → (cases, classes).
@@ -59,6 +63,8 @@ class OnnxPredictor:
         if timepoints == 0:  # kernels divide by the length; one unobserved timepoint means the same
             values = np.full((cases, channels, 1), np.nan, np.float32)
         try:
+            if self._bound is not None:
+                return self._bound.run(values)
             result: NDArray[np.float32] = self._session.run([OUTPUT], {INPUT: values})[0]
         except (ort_errors.RuntimeException, ort_errors.Fail) as error:
             if "alloc" not in str(error):
@@ -71,28 +77,31 @@ class OnnxPredictor:
 
 
 def open_model(
-    path: Path, device: str = "auto", threads: int | None = None, *, parallel_calls: bool = False
+    path: Path,
+    device: str = "auto",
+    threads: int | None = None,
+    *,
+    parallel_calls: bool = False,
+    providers: str | None = None,
 ) -> OnnxPredictor:
     """Opens a model file that tsattn exported.
 
-    device: auto, cpu or cuda; CheckFailed if cuda is asked for and not had.
+    device: auto, cpu, cuda or cuda:N; CheckFailed if cuda is asked for and not had.
+    providers: words of `cuda.PROVIDERS` joined by commas, the best first, instead of a device's own;
+        CheckFailed if one is not had.
     threads: CPU threads in all; None takes every core this process may use.
     parallel_calls: the caller will call from several threads (`OnnxPredictor.callers`), so that
         each call gets one core; for small batches faster than one call on all of them.
     InputError if the file is missing, is no ONNX file or was not exported by tsattn.
     """
-    if device not in ("auto", "cpu", "cuda"):
-        raise InputError(
-            f"--device {device}: onnxruntime runs on cpu and cuda only. "
-            "Type --device auto, or predict with the run folder instead of the model file."
-        )
+    asked = cuda.asked_for(device, providers)
     _check_file(path)
     threads = threads or _cores()
     callers = min(threads, MAX_CALLERS) if parallel_calls else 1
-    session = _session(path, device, threads // callers)
+    session = _session(path, asked, threads // callers)
     card = _card(path, session)
     if session.get_providers()[0] != cuda.CPU:
-        callers = 1  # one stream of kernels; more callers only wait for it
+        callers = IN_FLIGHT if parallel_calls else 1  # one computes while the other is copied
     return OnnxPredictor(session, card, callers)
 
 
@@ -113,24 +122,24 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _session(path: Path, device: str, threads: int) -> ort.InferenceSession:
-    """A session on `device`, quiet, CPU where auto finds no CUDA."""
+def _session(path: Path, asked: cuda.Asked, threads: int) -> ort.InferenceSession:
+    """A session on what was asked for, quiet, CPU where auto finds no CUDA."""
     ort.set_default_logger_severity(FATAL)
-    reason = None if device == "cpu" else cuda.obstacle()
-    if device == "cpu" or (device == "auto" and reason):
+    reason = None if asked.names == (cuda.CPU,) else cuda.obstacle()
+    if asked.names == (cuda.CPU,) or (asked.may_be_cpu and reason):
         return _create(path, [cuda.CPU], threads)[0]
     if reason is None:
         missing = cuda.load_libraries()
-        options = {"cudnn_conv_algo_search": "HEURISTIC"}  # lengths vary, so a search would repeat
-        session, said = _create(path, [(cuda.CUDA, options), cuda.CPU], threads)
-        if session.get_providers()[0] == cuda.CUDA:
+        session, said = _create(path, [*asked.with_options(), cuda.CPU], threads)
+        had = tuple(session.get_providers())
+        if had[: len(asked.names)] == asked.names:
             return session
         reason = missing or said or f"onnxruntime-gpu {ort.__version__} did not load its CUDA libraries"
-        if device == "auto":
+        if asked.may_be_cpu:
             logger.warning("There is a GPU, but it is not used: %s. Computing on the CPU.", reason)
             return session
     raise CheckFailed(
-        f"--device cuda was asked for and cannot be had: {reason}. "
+        f"{asked.typed} was asked for and cannot be had: {reason}. "
         "onnxruntime-gpu 1.31 needs an NVIDIA GPU, CUDA 13 and cuDNN 9. Type --device cpu to do without."
     )
 

@@ -9,6 +9,7 @@ from tsattn.config import ModelConfig
 from tsattn.errors import InputError
 from tsattn.models.dropout import Dropout
 from tsattn.models.layers import Block, MaskedPooling, SinusoidalPosition, Standardise
+from tsattn.models.packing import lay_out
 from tsattn.models.tokens import build_tokens
 
 
@@ -49,11 +50,11 @@ class TransformerClassifier(nn.Module):
         """
         observed = None if complete else ~values.isnan().all(dim=1)  # (B, T)
         x, seen = self.tokens(self.standardise(values), observed)
-        x = self.dropout(self.position(x))
-        visible = None if seen is None else seen | ~seen.any(dim=1, keepdim=True)
+        layout = lay_out(x, seen, self.training)
+        x = self.dropout(layout.pack(self.position(x)))
         for block in self.blocks:
-            x = block(x, visible)
-        return self.head(self.pooling(self.norm(x), seen))
+            x = block(x, layout)
+        return self.head(self.pooling(layout.unpack(self.norm(x)), seen))
 
 
 class Probabilities(nn.Module):

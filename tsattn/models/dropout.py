@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tsattn.models.packing import Padded
+
 LEVELS = 1 << 16
 """A chance is rounded to this fraction on a CPU."""
 
@@ -25,7 +27,7 @@ class Dropout(nn.Module):
         """A tensor of the shape of `x`."""
         if not self.training or not self.share:
             return x
-        if x.device.type != "cpu":
+        if x.device.type != "cpu" or torch.compiler.is_compiling():
             return F.dropout(x, self.share)
         return x * _mask(x, round(self.share * LEVELS))
 
@@ -44,12 +46,12 @@ class StochasticDepth(nn.Module):
         super().__init__()
         self.share = share
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, N, width) from the same: what a branch of a block adds."""
+    def forward(self, x: Tensor, layout: Padded) -> Tensor:
+        """Tokens of the layout from the same: what a branch of a block adds."""
         if not self.training or not self.share:
             return x
-        kept = torch.rand(len(x), 1, 1, device=x.device) >= self.share
-        return x * (kept / (1 - self.share)).to(x.dtype)
+        kept = torch.rand(layout.cases, device=x.device) >= self.share
+        return x * layout.of_tokens((kept / (1 - self.share)).to(x.dtype))
 
     def extra_repr(self) -> str:
         """What stands in brackets where torch lists the model."""

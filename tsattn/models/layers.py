@@ -1,4 +1,7 @@
-"""What a transformer is made of beside attention. Letters: B batch, C channels, T timepoints, N tokens."""
+"""What a transformer is made of beside attention. Letters: B batch, C channels, T timepoints, N tokens.
+
+Blocks take tokens as their layout has them: (B, N, width), or (M, width) without those that nobody sees.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from torch import Tensor, nn
 
 from tsattn.models.attention import Heads, build
 from tsattn.models.dropout import Dropout, StochasticDepth
+from tsattn.models.packing import Padded
 
 FARTHEST = 1e4
 """Standard deviations from the training mean; far outside of all that is measured."""
@@ -69,14 +73,12 @@ class MultiHeadAttention(nn.Module):
         self.mechanism = build(spec, Heads(heads, width // heads))
         self.project_out = nn.Linear(width, width)
 
-    def forward(self, x: Tensor, observed: Tensor | None) -> Tensor:
-        """(B, N, width) from (B, N, width) and observed (B, N) or None."""
-        batch, tokens, width = x.shape
-        q, k, v = (
-            self.project_in(x).view(batch, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        )  # (B, H, N, D)
-        mixed = self.mechanism(q, k, v, observed)
-        return self.project_out(mixed.transpose(1, 2).reshape(batch, tokens, width))
+    def forward(self, x: Tensor, layout: Padded) -> Tensor:
+        """Mixed tokens of the layout from tokens of the layout."""
+        projected = layout.unpack(self.project_in(x)).unflatten(2, (3, self.heads, -1))
+        q, k, v = projected.permute(2, 0, 3, 1, 4)  # (B, H, N, D)
+        mixed = self.mechanism(q, k, v, layout.visible)
+        return self.project_out(layout.pack(mixed.transpose(1, 2).flatten(2)))
 
 
 class FeedForward(nn.Sequential):
@@ -102,12 +104,13 @@ class Block(nn.Module):
         self.attention = MultiHeadAttention(width, heads, spec)
         self.feed_forward_norm = nn.LayerNorm(width)
         self.feed_forward = FeedForward(width, ratio, dropout)
-        self.dropout = nn.Sequential(Dropout(dropout), StochasticDepth(left_out))
+        self.dropout = Dropout(dropout)
+        self.depth = StochasticDepth(left_out)
 
-    def forward(self, x: Tensor, observed: Tensor | None) -> Tensor:
-        """(B, N, width) from (B, N, width) and observed (B, N) or None."""
-        x = x + self.dropout(self.attention(self.attention_norm(x), observed))
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+    def forward(self, x: Tensor, layout: Padded) -> Tensor:
+        """Tokens of the layout from tokens of the layout."""
+        x = x + self.depth(self.dropout(self.attention(self.attention_norm(x), layout)), layout)
+        return x + self.depth(self.dropout(self.feed_forward(self.feed_forward_norm(x))), layout)
 
 
 class MaskedPooling(nn.Module):

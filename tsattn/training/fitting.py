@@ -55,7 +55,7 @@ def micro_batch(
 
     Fewer than all train the same, and a remark says so. InputError where not one fits, with what would.
     """
-    device = cases.values.device
+    device = cases.device
     free = free_bytes(device)
     equal = int(cases.lengths.min()) == int(cases.lengths.max())
     series = Series(

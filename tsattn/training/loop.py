@@ -66,7 +66,7 @@ def fit(
         watch(training.end_epoch(held_out))
         (due,) = training.company.any(state is not None and state.due(epoch_ended=True))
         if state is not None and due:
-            state.save(training.state())
+            _save(training, state)
     return Fit(history=training.history, chosen=training.take_chosen())
 
 
@@ -80,7 +80,7 @@ def measure(
     """
     company = company or Alone()
     model.eval()
-    sums = torch.zeros(2, device=cases.values.device)
+    sums = torch.zeros(2, device=cases.device)
     with torch.inference_mode():
         for batch in company.every(cases.by_length(min(64, at_once))):
             logits = model(batch.values, batch.complete).float()
@@ -101,11 +101,17 @@ def _run_epoch(training: Training, state: StateFile | None, asked_to_stop: Calla
         )
         if state is not None and (stopping or due):
             _check_finite(training)
-            state.save(training.state())
+            _save(training, state)
         if stopping:
             training.company.any(stopping)  # nobody leaves before the state is saved: torchrun then ends all
             raise Interrupted(f"stopped in epoch {training.progress.epoch} of {training.config.epochs}")
     _check_finite(training)
+
+
+def _save(training: Training, state: StateFile) -> None:
+    """Not of weights that are no numbers any more: what was saved before them is the last that is good."""
+    if training.flat.finite():
+        state.save(training.state())
 
 
 def _check_finite(training: Training) -> None:

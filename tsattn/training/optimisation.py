@@ -10,9 +10,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer, RAdam
 
 from tsattn.config import TrainingConfig
-from tsattn.errors import InputError
 
-OPTIMISERS = ("adamw", "radam")
 ONE_CYCLE_START, ONE_CYCLE_END = 1 / 25, 1e-4
 """Of the highest rate, as Smith and Topin 2018 propose and torch has it by default."""
 
@@ -49,6 +47,10 @@ class Flat:
         """Sets the gradients to zero, from where backward passes add to them."""
         self.gradients.zero_()
 
+    def finite(self) -> bool:
+        """Whether every parameter is a number."""
+        return all(bool(group.isfinite().all()) for group in self.groups)
+
     def clip(self, greatest: float) -> Tensor:
         """Shortens the gradients to a norm of at most `greatest`; the norm before, still on the device."""
         norm = torch.linalg.vector_norm(self.gradients)
@@ -57,7 +59,7 @@ class Flat:
 
 
 def make_optimiser(flat: Flat, config: TrainingConfig) -> Optimizer:
-    """AdamW or RAdam with decoupled decay on matrices only. InputError for another word."""
+    """AdamW or RAdam with decoupled decay on matrices only."""
     decaying, others = flat.groups
     groups = [
         {"params": [decaying], "weight_decay": config.weight_decay},
@@ -65,19 +67,15 @@ def make_optimiser(flat: Flat, config: TrainingConfig) -> Optimizer:
     ]
     if config.optimiser == "adamw":
         return AdamW(groups, lr=config.learning_rate, fused=True)
-    if config.optimiser == "radam":
-        return RAdam(groups, lr=config.learning_rate, decoupled_weight_decay=True)
-    raise InputError(f"optimiser '{config.optimiser}': there is none. There are: {', '.join(OPTIMISERS)}.")
+    return RAdam(groups, lr=config.learning_rate, decoupled_weight_decay=True)
 
 
 def learning_rate(config: TrainingConfig, steps: int) -> Callable[[int], float]:
-    """The rate of each of `steps` steps, counted from 0. InputError for an unknown schedule.
+    """The rate of each of `steps` steps, counted from 0.
 
     cosine: rises in a line over the warm-up, then falls along a cosine to 0. one-cycle: along a cosine up
     from a 25th over the warm-up and down to a ten-thousandth. constant: rises, then stays.
     """
-    if config.schedule not in SCHEDULES:
-        raise InputError(f"schedule '{config.schedule}': there is none. There are: {', '.join(SCHEDULES)}.")
     factor, warm = SCHEDULES[config.schedule], max(1, round(config.warm_up * steps))
     return lambda step: config.learning_rate * factor(step, warm, steps)
 

@@ -78,8 +78,6 @@ def plan(
             f"--lr {config.learning_rate:g}: a learning rate is a finite number, 0 or more; "
             "usual are 1e-4 to 1e-2. Type such a number."
         )
-    if config.keep_epoch not in ("best", "last"):
-        raise InputError(f"keep_epoch: expected best or last, not '{config.keep_epoch}'.")
     return ModelConfig(**model), config
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from tsattn.card import BEST_ON_TEST
-from tsattn.config import ModelConfig, RunConfig, TrainingConfig
+from tsattn.config import WORDS, ModelConfig, RunConfig, TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.preparation import Preparation, PreparedCases, parse_preparation, prepare_cases
@@ -30,6 +30,7 @@ from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_o
 from tsattn.training.plan import plan
 from tsattn.training.pretrained import weights_of
 from tsattn.training.protocols import parse_protocol, settle
+from tsattn.training.threads import threads_for
 
 TEST = "@test"
 """In `RunConfig.held_out`: the source's own TEST."""
@@ -95,14 +96,13 @@ def prepare(
     InputError for anything that cannot be, CheckFailed for a device that is not there.
     """
     asked, holding = settle(parse_protocol(protocol), asked, holding)
-    if threads is not None:
-        torch.set_num_threads(threads)
     chosen_device = resolve_device(device)
     recipe = load_preset(preset)  # its mistakes are said before data are read
     if (attention := asked.get("attention") or recipe.model.get("attention")) is not None:
         asked = {**asked, "attention": resolve(attention)}
     if out is not None:
         check_free(out)
+    TrainingConfig(epochs=1, batch_size=1, **{name: asked[name] for name in WORDS if asked.get(name)})
     parse_augmentation(asked.get("augment") or "")
     tracking.require(tracking.parse_trackers(asked.get("track") or recipe.training.get("track") or ""))
     if asked.get("pretrained"):
@@ -113,6 +113,8 @@ def prepare(
     how = parse_preparation(cutting.resample, cutting.window, cutting.stride, loaded.collection)
     cut = prepare_cases(loaded.collection, how)
     model_config, training = plan(cut.cases, preset, asked, groups_of(cut), chosen_device.type)
+    usual = int(np.median(cut.cases.lengths))
+    torch.set_num_threads(threads or threads_for(training.batch_size, usual, model_config.width))
     if holding.file is not None:
         divided = with_file(cut, holding.file, table, how)
     elif holding.test:

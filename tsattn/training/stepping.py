@@ -19,6 +19,7 @@ from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.memory import give_back_memory
 from tsattn.training.augment import parse_augmentation
 from tsattn.training.balance import case_weights, class_weights
+from tsattn.training.compiling import compiled
 from tsattn.training.optimisation import Flat, learning_rate, make_optimiser, mixed_precision
 from tsattn.training.parallel import Alone, Company
 from tsattn.training.progress import Epoch, Progress
@@ -51,9 +52,10 @@ class Training:
         company: Company | None = None,
     ) -> None:
         self.model, self.cases, self.config, self.company = model, cases, config, company or Alone()
-        self.device = cases.values.device
+        self.device = cases.device
         self.company.begin_alike(model.state_dict().values(), config.seed)
         self.flat = Flat(model)
+        self.forward = compiled(model, cases) if config.compile else model
         self.optimiser = make_optimiser(self.flat, config)
         self.rate = learning_rate(config, config.epochs * -(-len(cases) // config.batch_size))
         self.class_weight = class_weights(cases, config.class_weight)
@@ -143,7 +145,7 @@ class Training:
     def _part(self, values: Tensor, targets: Tensor, complete: bool, of: int) -> Tensor:
         """Adds the gradients of a part of the step's `of` cases; (2,) summed loss, number of right cases."""
         with mixed_precision(self.device):
-            logits = self.model(values, complete)
+            logits = self.forward(values, complete)
             loss = F.cross_entropy(
                 logits.float(),
                 targets,

@@ -30,7 +30,7 @@ from tsattn.training.parallel import Alone, Company, ProcessLost
 from tsattn.training.preparing import Prepared
 from tsattn.training.pretrained import begin_with
 from tsattn.training.progress import Epoch
-from tsattn.training.resident import ResidentCases
+from tsattn.training.resident import placed
 from tsattn.training.state import BorrowedStateFile, StateFile
 from tsattn.training.statistics import ranges, take_statistics
 from tsattn.training.tracking import reported
@@ -73,8 +73,8 @@ def train(
         begin_with(prepared.model, Path(config.training.pretrained))
     model = prepared.model.to(device)
     classes = prepared.train.classes
-    train_cases = ResidentCases(prepared.train, classes, device)
-    held_out = None if prepared.validation is None else ResidentCases(prepared.validation, classes, device)
+    train_cases = placed(prepared.train, classes, device)
+    held_out = None if prepared.validation is None else placed(prepared.validation, classes, device)
     at_once = config.training.batch_size
     if not prepared.begun:
         with company.alike():

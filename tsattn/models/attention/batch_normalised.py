@@ -53,7 +53,7 @@ class BatchNormalised(Mechanism):
 
 def _normalise_queries(q: Tensor, k: Tensor, share: Tensor | float, beta: Tensor | float) -> Tensor:
     """(q − β·μ) ⊙ s⁻², which is all that softmax needs (B, H, L, D)."""
-    if torch.compiler.is_exporting():
+    if torch.compiler.is_compiling():
         mean, variance = _moments(k, share)
         scale = (variance + VARIANCE_FLOOR).reciprocal()
         return _affine(q, scale, -beta * mean * scale)

@@ -47,7 +47,7 @@ def refuse_wrong_outputs(mechanism: Mechanism, name: str) -> None:
         raise InputError(f"{name} has to call super().__init__() before anything else.")
 
     def judge(_: nn.Module, given: tuple[Tensor, ...], output: object) -> None:
-        if torch.compiler.is_exporting() or len(given) < 3:
+        if torch.compiler.is_compiling() or len(given) < 3:
             return
         q, v = given[0], given[2]
         wanted = (*q.shape[:3], v.shape[3])

@@ -69,7 +69,7 @@ class _Pool(nn.Module):
         if self.window == 1:
             return k, v, observed
         length, window = k.shape[2], self.window
-        plain = observed is None and self.weight is None and not torch.compiler.is_exporting()
+        plain = observed is None and self.weight is None and not torch.compiler.is_compiling()
         if plain and length % window == 0:  # the usual case, without all that follows
             return _average(k, window), _average(v, window), None
         pooled = (length + window - 1) // window

@@ -44,7 +44,7 @@ class Local(Mechanism):
         if observed is None:
             observed = torch.ones(k.shape[0], k.shape[2], dtype=torch.bool, device=k.device)
         # Blocks need be no longer than the series; in an exported graph its length is not known.
-        reach = self.reach if torch.compiler.is_exporting() else min(self.reach, k.shape[2])
+        reach = self.reach if torch.compiler.is_compiling() else min(self.reach, k.shape[2])
         per_block = reach * self.stride
         blocks = (q.shape[2] + per_block - 1) // per_block
         keys, values, visible = self.seen_by_blocks(k, v, observed, blocks, reach)
