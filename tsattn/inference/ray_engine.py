@@ -139,6 +139,8 @@ def predict_with_ray(
     """
     if not model.is_file():
         raise InputError(f"{model}: --engine ray takes a model file. Make one: `tsattn export onnx {model}`.")
+    if device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"--device {device}: Ray gives each actor its GPU. Type auto, cpu or cuda.")
     open_model(model, "cpu")  # what is wrong with it is said here, once
     pairs = places.outputs_of(words, folder, wanted.format or "csv")
     there = [output for _, output in pairs if wanted.resume and places.exists(output)]
