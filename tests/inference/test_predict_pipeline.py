@@ -293,6 +293,21 @@ def test_cases_unlike_those_of_training_are_counted(make_model: MakeModel, tmp_p
     assert "2 shorter or longer than any in training; 2 with a value outside" in done.stderr
 
 
+def test_an_answer_below_the_threshold_of_the_file_is_unknown(
+    small: OnnxPredictor, make_model: MakeModel, tmp_path: Path
+) -> None:
+    source = written(tmp_path / "in.csv", WIDE_HEADER, wide_rows(40))
+    plain, _ = predicted(small, source)
+    middle = float(np.median([row["confidence"] for row in plain]))
+    careful = make_model(("a", "b", "c"), CHANNELS, unknown_below=middle)
+    rows, _ = predicted(open_model(careful, "cpu", 2, parallel_calls=True), source)
+    for row, before in zip(rows, plain, strict=True):
+        if abs(row["confidence"] - middle) > 1e-5:
+            assert row["label"] == (before["label"] if row["confidence"] > middle else "unknown")
+        assert {**row, "label": ""} == {**before, "label": ""}
+    assert {row["label"] for row in rows} > {"unknown"}
+
+
 def test_patterns_folders_and_stdin(make_model: MakeModel, tmp_path: Path) -> None:
     model, data = make_model(("a", "b", "c"), CHANNELS), tmp_path / "data"
     data.mkdir()

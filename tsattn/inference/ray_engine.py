@@ -233,7 +233,7 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise InputError(
             f"--address {address}: no Ray cluster answers there ({str(error).splitlines()[0]}). "
-            "`ray status` on a node tells its address; one that asks for a token needs RAY_AUTH_MODE=token."
+            "`ray status` on a node tells its address."
         ) from None
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
