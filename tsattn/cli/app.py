@@ -20,6 +20,7 @@ COMMANDS = {
         "tsattn.cli.reproduce:reproduce", "Repeat a run from its folder and compare, to the byte."
     ),
     "eval": Entry("tsattn.cli.eval:evaluate", "Judge a run or a model file on labelled data."),
+    "compare": Entry("tsattn.cli.compare:compare", "Put what was tried beside each other, with statistics."),
     "export": Entry("tsattn.cli.export:app", "Turn a run into one self-contained model file, and prove it."),
     "predict": Entry("tsattn.cli.predict:predict", "Classify files with a model file or a run."),
     "data": Entry("tsattn.cli.data:app", "Data sets by name, and files in every form."),
