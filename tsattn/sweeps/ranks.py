@@ -99,8 +99,8 @@ def sentences(sets: int, reference: str, compared: Mapping[str, Against]) -> lis
         said = (
             f"{_counted(sets)}, and {many} with {reference}: the least p that the two-sided Wilcoxon test "
             f"can give is {least:.4g}, after Holm's correction {after:.4g}. Whatever the figures are, no "
-            f"difference is told from chance at the level {LEVEL}; that takes {needed} data sets or more. The "
-            "table says how the methods did on these sets, not which would be better on others."
+            f"difference is told from chance at the level {LEVEL}; that takes {needed} data sets or more. "
+            "The table says how the methods did on these sets, not which would be better on others."
         )
         return [said]
     found = [
