@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -16,8 +18,9 @@ if TYPE_CHECKING:
     from tsattn.sweeps.comparison import Comparison
     from tsattn.sweeps.sheets import Item, Sheet
 
-FRAME = 3 + 1
-"""What rich puts around a column, its padding and a line, and room for a star."""
+FRAME = 3
+"""What rich puts around a column: its padding and a line."""
+BLANK = "\N{NO-BREAK SPACE}"
 HEADING = 14
 """Cells to which a heading of several words may fold."""
 
@@ -37,22 +40,35 @@ def show_comparison(comparison: Comparison) -> None:
 
 
 def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
+    if not console.out.is_terminal and any(item.bold for row in sheet.rows for item in row):
+        sheet = _starred(sheet)
     blocks = [list(range(sheet.words, len(sheet.header)))] if sheet.words > 1 else _blocks(sheet, width)
     for number, places in enumerate(blocks):
         more = f" ({number + 1} of {len(blocks)})" if len(blocks) > 1 else ""
         yield _table(sheet, [*range(sheet.words), *places], sheet.title + more)
 
 
+def _starred(sheet: Sheet) -> Sheet:
+    """With stars for what is bold, where nothing can be bold."""
+    rows = [
+        (*row[: sheet.words], *(replace(one, text=one.text + ("*" if one.bold else BLANK)) for one in rest))
+        for row in sheet.rows
+        for rest in [row[sheet.words :]]
+    ]
+    return replace(sheet, rows=tuple(rows))
+
+
 def _blocks(sheet: Sheet, width: int) -> list[list[int]]:
-    """Columns of numbers in groups that fit the width beside the first column."""
+    """Columns of numbers in groups that fit the width beside the first column: few, and alike in size."""
     widths = [_width(sheet, place) for place in range(len(sheet.header))]
-    room = width - widths[0] - 1
-    blocks: list[list[int]] = [[]]
-    for place in range(1, len(widths)):
-        if blocks[-1] and sum(widths[one] for one in blocks[-1]) + widths[place] > room:
-            blocks.append([])
-        blocks[-1].append(place)
-    return blocks
+    places = range(1, len(widths))
+    for size in range(len(places), 1, -1):
+        count = math.ceil(len(places) / size)
+        even = math.ceil(len(places) / count)
+        blocks = [list(places[start : start + even]) for start in range(0, len(places), even)]
+        if all(widths[0] + 1 + sum(widths[one] for one in block) <= width for block in blocks):
+            return blocks
+    return [[place] for place in places]
 
 
 def _width(sheet: Sheet, place: int) -> int:
@@ -69,6 +85,7 @@ def _table(sheet: Sheet, places: list[int], title: str) -> Table:
             escape(sheet.header[place]),
             justify="right" if right else "left",
             overflow="fold",
+            no_wrap=sheet.words == 1 and place == 0,
             min_width=_width(sheet, place) - FRAME if right else None,
         )
     for number, row in enumerate(sheet.rows):
@@ -79,6 +96,4 @@ def _table(sheet: Sheet, places: list[int], title: str) -> Table:
 
 
 def _item(item: Item) -> str:
-    if not console.out.is_terminal:  # where nothing can be bold
-        return escape(item.text) + ("*" if item.bold else "")
     return f"[bold]{escape(item.text)}[/]" if item.bold else escape(item.text)

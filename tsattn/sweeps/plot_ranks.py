@@ -23,9 +23,9 @@ DIFFERENCE = (
     f"{LEVEL} (aeon's procedure)."
 )
 MATRIX = (
-    "Row against column: mean difference, which colours the field, then wins, ties and losses by mean alone, "
-    f"then p of the two-sided Wilcoxon test. Bold: below {LEVEL} after Holm's correction over all pairs "
-    "(aeon's procedure)."
+    "Below a method its mean. Row against column: mean difference, which colours the field, then wins, ties "
+    f"and losses by mean alone, then p of the two-sided Wilcoxon test. Bold: below {LEVEL} after Holm's "
+    "correction over all pairs (aeon's procedure)."
 )
 PALE, ENDS = "tsattn-pale", ("#F0A860", "#FFFFFF", "#8FB4E3")
 """Of the matrix: black words can be read on any of it, and it is told apart in colour blindness."""
@@ -63,8 +63,8 @@ def matrix(comparison: Comparison, placed: Sequence[Placed]) -> Figure | str:
     from matplotlib.colors import LinearSegmentedColormap
 
     mpl.colormaps.register(LinearSegmentedColormap.from_list(PALE, ENDS), force=True)
-    field = max(1.35, 0.085 * max(map(len, labels)))
-    return create_multi_comparison_matrix(
+    field = max(1.6, 0.085 * max(map(len, labels)))
+    figure: Figure = create_multi_comparison_matrix(
         pd.DataFrame(values * scale(comparison), columns=labels),
         statistic_name=axis_title(comparison),
         higher_stat_better=not comparison.lower_is_better,
@@ -74,6 +74,9 @@ def matrix(comparison: Comparison, placed: Sequence[Placed]) -> Figure | str:
         colormap=PALE,
         fig_size=(field * (len(labels) + 1.6), 0.62 * len(labels) + 1.2),
     )
+    for words in figure.axes[0].texts:  # a name for the means, which would lie over the first of them
+        words.set_visible(not words.get_text().startswith(f"Mean-{axis_title(comparison)}"))
+    return figure
 
 
 def _table(comparison: Comparison) -> tuple[list[str], NDArray[np.float64]]:

@@ -26,6 +26,8 @@ LENGTH = (
 )
 ROW = 0.34
 """Inches of a data set, more where there are many methods."""
+WIDEST = 0.16
+"""Powers of ten over which the marks of a data set are spread beside its length."""
 
 
 def differences(comparison: Comparison, placed: Sequence[Placed]) -> Figure | str:
@@ -100,12 +102,13 @@ def length(comparison: Comparison, placed: Sequence[Placed]) -> Figure | str:
         return "there are no data sets of different length"
     figure = Figure(figsize=(7.5, 4.8))
     axes = figure.add_subplot()
+    spread = min(0.02 * len(style), WIDEST)
     for place, label in enumerate(style):
         names = [name for name in lengths if (name, label) in comparison.scores]
         scores = [comparison.scores[name, label] for name in names]
         _points(
             axes,
-            [lengths[name] * 10 ** _beside(place, len(style), 0.02 * len(style)) for name in names],
+            [lengths[name] * 10 ** _beside(place, len(style), spread) for name in names],
             [score.mean * scale(comparison) for score in scores],
             style[label],
             label,

@@ -111,15 +111,13 @@ def draw(comparison: Comparison, placed: Sequence[Placed]) -> Iterator[Picture]:
 
 
 def looks(comparison: Comparison) -> dict[str, Look]:
-    """By label of the method, in their order."""
+    """By label of the method, in their order; what was published takes what colours are left."""
     colours, markers, lines = cycle(COLOURS), cycle(MARKERS), cycle(LINES)
-    found = {}
-    for method in comparison.methods:
-        if method.label == comparison.reference:
-            found[method.label] = Look("#000000", "o", "-", method.ranked)
-        else:
+    found = {comparison.reference: Look("#000000", "o", "-", True)}
+    for method in sorted(comparison.methods, key=lambda method: method.kind == "published"):
+        if method.label != comparison.reference:
             found[method.label] = Look(next(colours), next(markers), next(lines), method.ranked)
-    return found
+    return {method.label: found[method.label] for method in comparison.methods}
 
 
 def scale(comparison: Comparison) -> float:

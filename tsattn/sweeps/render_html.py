@@ -24,6 +24,8 @@ th { vertical-align: bottom; border-bottom: 1px solid #333; white-space: normal;
 th.word, td.word { text-align: left; } td.long { white-space: normal; min-width: 16rem; }
 tbody tr:nth-child(even) { background: #f5f6f8; } tr.first td { border-top: 1px solid #333; }
 td.best { font-weight: 700; }
+th:first-child, td:first-child { position: sticky; left: 0; background: #fff; }
+tbody tr:nth-child(even) td:first-child { background: #f5f6f8; }
 p { max-width: 60rem; margin: .5rem 0; }
 figure { margin: 1rem 0 2rem; } figure img { max-width: 100%; height: auto; }
 figcaption { color: #444; max-width: 60rem; }

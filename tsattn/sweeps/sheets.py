@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tsattn.sweeps.comparison import TITLES, Comparison, Score
+from tsattn.sweeps.comparison import TITLES, Comparison, Costs, Score
 
 NONE = "–"
 
@@ -92,6 +92,8 @@ def _methods(one: Comparison) -> Sheet:
     rows = []
     for method in one.methods:
         costs = method.costs
+        if costs == Costs():
+            continue
         memory = costs.peak_memory_bytes
         rows.append(
             (
