@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tsattn.sweeps.comparison import Comparison
     from tsattn.sweeps.gather import Placed
+    from tsattn.sweeps.plots import Picture
 
 Format = Literal["markdown", "csv", "latex", "json", "html"]
 ENDINGS: dict[str, Format] = {
@@ -79,7 +80,7 @@ def compare(
     from tsattn.cli import console
 
     console.hear_remarks()
-    wanted = _format("json" if as_json and form is None else form, output)
+    wanted = _format(form, output, as_json)
     _check_plots(plots)
 
     from tsattn.sweeps.gather import gather
@@ -95,19 +96,25 @@ def compare(
             published=published_columns(metric) if published else (),
             rank_all=best_on_test,
         )
+    pictures = _pictures(comparison, placed) if plots is not None or wanted == "html" else ()
     if wanted is None:
         from tsattn.cli.compare_tables import show_comparison
 
         show_comparison(comparison)
     else:
-        _deliver(_rendered(wanted, comparison, placed), output)
+        _deliver(_rendered(wanted, comparison, pictures), output)
     if plots is not None:
-        _draw(comparison, placed, plots)
+        _keep(pictures, plots)
 
 
-def _format(form: Format | None, output: Path | None) -> Format | None:
+def _format(form: Format | None, output: Path | None, as_json: bool) -> Format | None:
     from tsattn.errors import InputError
 
+    if as_json and (form not in (None, "json") or output is not None):
+        other = f"--format {form}" if output is None else f"-o {output}"
+        raise InputError(f"--json and {other} ask for two things: --json is for stdout. Type one of them.")
+    if as_json:
+        return "json"
     if form is not None or output is None:
         return form
     if output.suffix.lower() not in ENDINGS:
@@ -133,7 +140,26 @@ def _check_plots(folder: Path | None) -> None:
         ) from None
 
 
-def _rendered(form: Format, comparison: Comparison, placed: Sequence[Placed]) -> str:
+def _pictures(comparison: Comparison, placed: Sequence[Placed]) -> Sequence[Picture]:
+    """All that can be drawn, none where matplotlib is not there; what cannot be drawn is said."""
+    from tsattn.cli import console
+    from tsattn.errors import InputError
+    from tsattn.sweeps.plots import check_library, draw
+
+    try:
+        check_library()
+    except InputError as error:
+        console.remark(f"The page is without plots. {error}")
+        return ()
+    with console.working("drawing"):
+        pictures = list(draw(comparison, placed))
+    for one in pictures:
+        if one.missing:
+            console.remark(f"{one.name} is not drawn: {one.missing}.")
+    return [one for one in pictures if not one.missing]
+
+
+def _rendered(form: Format, comparison: Comparison, pictures: Sequence[Picture]) -> str:
     match form:
         case "markdown":
             from tsattn.sweeps.render_markdown import markdown
@@ -152,22 +178,9 @@ def _rendered(form: Format, comparison: Comparison, placed: Sequence[Placed]) ->
 
             return json_text(comparison)
         case "html":
-            return _page(comparison, placed)
+            from tsattn.sweeps.render_html import html
 
-
-def _page(comparison: Comparison, placed: Sequence[Placed]) -> str:
-    from tsattn.cli import console
-    from tsattn.errors import InputError
-    from tsattn.sweeps.plots import check_library, draw
-    from tsattn.sweeps.render_html import html
-
-    try:
-        check_library()
-    except InputError as error:
-        console.remark(f"The page is without plots. {error}")
-        return html(comparison, ())
-    with console.working("drawing"):
-        return html(comparison, [one for one in draw(comparison, placed) if one.svg])
+            return html(comparison, pictures)
 
 
 def _deliver(text: str, output: Path | None) -> None:
@@ -182,19 +195,12 @@ def _deliver(text: str, output: Path | None) -> None:
     console.remark(f"{output} is written.")
 
 
-def _draw(comparison: Comparison, placed: Sequence[Placed], folder: Path) -> None:
+def _keep(pictures: Sequence[Picture], folder: Path) -> None:
     from tsattn.cli import console
     from tsattn.data.atomic import whole_file
-    from tsattn.sweeps.plots import draw
 
-    written = []
-    with console.working("drawing"):
-        for picture in draw(comparison, placed):
-            if picture.missing:
-                console.remark(f"{picture.name} is not drawn: {picture.missing}.")
-                continue
-            for ending, content in (("png", picture.png), ("svg", picture.svg)):
-                with whole_file(folder / f"{picture.name}.{ending}") as draft:
-                    draft.write_bytes(content)
-            written.append(picture.name)
-    console.remark(f"{folder}: {', '.join(written) or 'nothing'}, as PNG and SVG.")
+    for picture in pictures:
+        for ending, content in (("png", picture.png), ("svg", picture.svg)):
+            with whole_file(folder / f"{picture.name}.{ending}") as draft:
+                draft.write_bytes(content)
+    console.remark(f"{folder}: {', '.join(one.name for one in pictures) or 'nothing'}, as PNG and SVG.")

@@ -62,7 +62,8 @@ def matrix(comparison: Comparison, placed: Sequence[Placed]) -> Figure | str:
     from aeon.visualisation import create_multi_comparison_matrix
     from matplotlib.colors import LinearSegmentedColormap
 
-    mpl.colormaps.register(LinearSegmentedColormap.from_list(PALE, ENDS), force=True)
+    if PALE not in mpl.colormaps:
+        mpl.colormaps.register(LinearSegmentedColormap.from_list(PALE, ENDS))
     field = max(1.6, 0.085 * max(map(len, labels)))
     figure: Figure = create_multi_comparison_matrix(
         pd.DataFrame(values * scale(comparison), columns=labels),

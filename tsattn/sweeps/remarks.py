@@ -65,7 +65,9 @@ def _runs(own: Sequence[Cell]) -> Iterator[str]:
             "and what is not told apart from it, by a difference below its standard error. A tie is the same."
             f"{one}"
         )
-    protocols = sorted({cell.protocol.partition(":")[0] for cell in own if cell.protocol})
+    protocols = sorted(
+        {cell.protocol.partition(":")[0] for cell in own if cell.kind == "transformer" and cell.protocol}
+    )
     if len(protocols) > 1:
         yield f"Runs are of several protocols: {', '.join(protocols)}."
 

@@ -13,8 +13,8 @@ SPECIAL = re.compile(r"([\\`*_|<\[\]])")
 
 def markdown(one: Comparison) -> str:
     """Tables, then what the statistics allow to say, then notes."""
-    parts = ["\n".join(_table(sheet)) for sheet in sheets(one)]
-    parts.insert(3 if one.against else 2, "\n\n".join(map(_escaped, (*one.says, *one.notes))))
+    first, *others = ["\n".join(_table(sheet)) for sheet in sheets(one)]
+    parts = [first, *map(_escaped, (*one.says, *one.notes)), *others]
     return "\n\n".join(parts) + "\n"
 
 

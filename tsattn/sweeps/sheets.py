@@ -35,7 +35,9 @@ class Sheet:
 
 def sheets(one: Comparison) -> tuple[Sheet, ...]:
     """Scores by data set, methods, each against the reference; failures and sources where there are any."""
-    found = [_scores(one), _methods(one)]
+    found = [_scores(one)]
+    if any(method.costs != Costs() for method in one.methods):
+        found.append(_costs(one))
     if one.against:
         found.append(_against(one))
     if one.failures:
@@ -88,7 +90,7 @@ def _summed(labels: list[str], values: Mapping[str, tuple[float, str]], *, lower
         yield Item(text, value == best)
 
 
-def _methods(one: Comparison) -> Sheet:
+def _costs(one: Comparison) -> Sheet:
     rows = []
     for method in one.methods:
         costs = method.costs
