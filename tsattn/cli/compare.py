@@ -30,7 +30,7 @@ def compare(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR...", help="Sweeps of `tsattn bench`, folders of judged runs.", show_default=False
+            metavar="DIR", help="Sweeps of `tsattn bench`, folders of judged runs.", show_default=False
         ),
     ],
     metric: Annotated[
