@@ -6,8 +6,8 @@ import json
 import signal
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,41 +17,13 @@ from tsattn.sweeps.cell import Cell, cell_folder, read_cell
 from tsattn.sweeps.methods import Method
 from tsattn.sweeps.one import Job
 from tsattn.sweeps.plan import Task
+from tsattn.sweeps.processes import Here
 from tsattn.sweeps.request import Size, Source
 from tsattn.sweeps.running import held, run
 
 SIZE = Size(train=10, test=10, length=10)
 
-# Does what the data are called, and writes cells without the imports that make a real process slow.
-DOUBLE = textwrap.dedent(
-    """
-    import json, os, pathlib, signal, sys, time
-    job = json.loads(sys.stdin.readline())
-    place = pathlib.Path(job["folder"])
-    tries = place.parent / f"{job['data']}.tries"
-    place.mkdir(parents=True, exist_ok=True)
-    with tries.open("a") as file:
-        file.write("x")
-    if job["data"] == "fails":
-        sys.stderr.write("a remark\\n")
-        sys.exit("the disk is full of eels")
-    if job["data"] == "raises":
-        {}["nothing"]
-    if job["data"] == "dies" or (job["data"] == "dies-once" and len(tries.read_text()) == 1):
-        os.kill(os.getpid(), signal.SIGKILL)
-    if job["data"] == "hangs":
-        def leave(*_):
-            tries.with_suffix(".state").write_text("kept")
-            sys.exit(130)
-        signal.signal(signal.SIGTERM, leave)
-        tries.with_suffix(".ready").touch()
-        time.sleep(60)
-    metrics = dict.fromkeys(("accuracy", "balanced_accuracy", "macro_f1", "log_loss"), 0.5)
-    cell = {"format": 1, "data": job["data"], "method": job["method"], "kind": "baseline",
-            "seed": job["seed"], "status": "done", "finished": "now", "metrics": metrics}
-    (place / "cell.json").write_text(json.dumps(cell))
-    """
-)
+DOUBLE = Path(__file__).parent / "double.py"
 
 
 class Heard:
@@ -98,7 +70,14 @@ def sweep(
     """(names that are left, what was heard)."""
     heard = Heard()
     tasks = [task(folder, name) for name in names]
-    left = run(tasks, job, jobs=jobs, watch=heard, stopping=stopping, process=(sys.executable, "-c", DOUBLE))
+    left = run(
+        tasks,
+        job,
+        jobs=jobs,
+        watch=heard,
+        stopping=stopping,
+        begin=partial(Here, command=(sys.executable, str(DOUBLE))),
+    )
     return [one.source.name for one in left], heard.words
 
 

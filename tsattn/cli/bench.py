@@ -5,16 +5,21 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tsattn.cli.bench_options import (
+    Address,
     Archives,
     Attentions,
     Baselines,
     CellThreads,
     Collections,
     Data,
+    Engine,
+    GpuShare,
     Grid,
     Jobs,
     RetryFailed,
@@ -57,11 +62,13 @@ from tsattn.cli.train_options import (
     Validation,
     Width,
 )
-from tsattn.errors import Interrupted
+from tsattn.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
     from tsattn.sweeps.cell import Cell
+    from tsattn.sweeps.one import Job
     from tsattn.sweeps.plan import Task
+    from tsattn.sweeps.processes import Process
     from tsattn.sweeps.workflow import Sweep
 
 ATTENTIONS = "softmax,linear,bn,sh,bn+sh"
@@ -76,7 +83,7 @@ def bench(
     baseline: Baselines = None,
     grid: Grid = None,
     seeds: SweepSeeds = "3",
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
     time_budget: TimeBudget = None,
     retry_failed: RetryFailed = False,
     tokens: Tokens = None,
@@ -107,6 +114,9 @@ def bench(
     label_column: LabelColumn = None,
     group_column: GroupColumn = None,
     registry: Registry = None,
+    engine: Engine = "local",
+    address: Address = None,
+    gpu_share: GpuShare = 1.0,
     allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
@@ -120,6 +130,8 @@ def bench(
 
     console.hear_remarks()
     begun = time.monotonic()
+    if address is not None and engine != "ray":
+        raise InputError("--address is that of a Ray cluster: type --engine ray too.")
     budget = None if time_budget is None else parse_duration(time_budget)
     with console.working("loading"):
         from tsattn.sweeps.workflow import Asked, prepare
@@ -141,7 +153,7 @@ def bench(
             threads=threads,
             registry=registry,
             allow_code=allow_code,
-            jobs=jobs,
+            jobs=jobs or 1,
             table={
                 "layout": layout,
                 "id": id_column,
@@ -171,10 +183,35 @@ def bench(
             },
         )
         sweep = prepare(asked)
-    _go(sweep, begun, budget, retry_failed=retry_failed, as_json=as_json)
+    with _engine(engine, address, threads, gpu_share, device, jobs) as (begin, at_once):
+        _go(replace(sweep, jobs=at_once), begin, begun, budget, retry_failed=retry_failed, as_json=as_json)
 
 
-def _go(sweep: Sweep, begun: float, budget: float | None, *, retry_failed: bool, as_json: bool) -> None:
+@contextmanager
+def _engine(
+    engine: str, address: str | None, threads: int | None, gpu_share: float, device: str, jobs: int | None
+) -> Iterator[tuple[Callable[[Job], Process] | None, int]]:
+    """What begins the process of a cell, None for one of this machine, and how many at once."""
+    if engine == "local":
+        yield None, jobs or 1
+        return
+    from tsattn.inference.ray_engine import Cluster
+    from tsattn.sweeps.ray_engine import on_cluster
+
+    with on_cluster(Cluster(address=address, threads=threads or 1, gpu_share=gpu_share), device) as found:
+        begin, room = found
+        yield begin, min(room, jobs or room)
+
+
+def _go(
+    sweep: Sweep,
+    begin: Callable[[Job], Process] | None,
+    begun: float,
+    budget: float | None,
+    *,
+    retry_failed: bool,
+    as_json: bool,
+) -> None:
     from tsattn.cli.bench_view import watching
     from tsattn.cli.interrupts import asked_to_stop
     from tsattn.sweeps.running import held, run
@@ -200,6 +237,7 @@ def _go(sweep: Sweep, begun: float, budget: float | None, *, retry_failed: bool,
                 jobs=sweep.jobs,
                 watch=view,
                 stopping=stopping,
+                **({} if begin is None else {"begin": begin}),
             )
     if not left:
         stopped = ""
@@ -222,8 +260,10 @@ def _show(sweep: Sweep, done: dict[Task, Cell], left: list[Task], stopped: str, 
     console.show(grid(sweep.tasks, done))
     failed = [cell for cell in done.values() if cell.status == "failed"]
     console.show(f"{escape(str(sweep.folder))}: {progress}" + (f", {len(failed)} failed" if failed else ""))
-    for cell in failed:
-        console.show(escape(f"failed: {cell.data} {cell.method} seed {cell.seed}: {cell.message}"))
+    for message in dict.fromkeys(cell.message for cell in failed):
+        alike = [f"{cell.data} {cell.method} seed {cell.seed}" for cell in failed if cell.message == message]
+        more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+        console.show(escape(f"failed: {alike[0]}{more}: {message}"))
     if stopped == "time budget":
         console.remark(f"The time is up; {len(left)} cells are left. Go on with `{_typed()}`.")
 
@@ -253,4 +293,4 @@ def _document(
 
 def _typed() -> str:
     """The command as it was typed, to be typed again."""
-    return shlex.join([Path(sys.argv[0]).name.replace("__main__.py", "tsattn"), *sys.argv[1:]])
+    return shlex.join(["tsattn", *sys.argv[1:]])

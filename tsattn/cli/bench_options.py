@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
+
+_CLUSTER = "Cluster"
 
 Data = Annotated[
     list[str] | None,
@@ -59,9 +61,14 @@ SweepSeeds = Annotated[
     str, typer.Option("--seeds", metavar="N|A,B,…", help="So many seeds, or these, of every cell.")
 ]
 Jobs = Annotated[
-    int,
+    int | None,
     typer.Option(
-        "--jobs", "-j", min=1, metavar="N", help="Cells at a time; the cores are divided among them."
+        "--jobs",
+        "-j",
+        min=1,
+        metavar="N",
+        help="Cells at a time; the cores are divided among them. Default: 1; of Ray as many as have room.",
+        show_default=False,
     ),
 ]
 TimeBudget = Annotated[
@@ -87,5 +94,34 @@ CellThreads = Annotated[
         metavar="N",
         help="CPU threads of a cell. Default: as many as pay, of the cores of its job.",
         show_default=False,
+    ),
+]
+Engine = Annotated[
+    Literal["local", "ray"],
+    typer.Option(
+        "--engine",
+        help="ray: cells are tasks of a Ray cluster, whose nodes see DIR and the data.",
+        rich_help_panel=_CLUSTER,
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="HOST:PORT|auto",
+        help="Ray cluster. Default: RAY_ADDRESS, else one is begun on this machine.",
+        rich_help_panel=_CLUSTER,
+        show_default=False,
+    ),
+]
+GpuShare = Annotated[
+    float,
+    typer.Option(
+        "--gpu-share",
+        min=0.01,
+        max=1.0,
+        metavar="SHARE",
+        help="Of a GPU that a cell takes, where the Ray cluster has some.",
+        rich_help_panel=_CLUSTER,
     ),
 ]

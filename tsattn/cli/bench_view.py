@@ -121,7 +121,7 @@ def grid(
 ) -> Table:
     """Data sets by methods: mean test accuracy of the seeds that are done, and how many of how many.
 
-    rows: at most so many, those that are not done yet first.
+    rows: at most so many, those with the cells that are at work or come next.
     """
     by_place: dict[str, dict[str, list[Task]]] = {}
     labels: dict[str, None] = {}
@@ -134,8 +134,9 @@ def grid(
         table.add_column(escape(label), justify="right")
     names = list(by_place)
     if rows is not None and len(names) > rows:
-        whole = [n for n in names if all(task in done for own in by_place[n].values() for task in own)]
-        names = [name for name in names if name not in whole[: len(names) - rows]][:rows]
+        next_ones = dict.fromkeys(task.source.name for task in tasks if task not in done)
+        shown = list(dict.fromkeys([*next_ones, *names]))[:rows]
+        names = [name for name in names if name in shown]
     at_work = set(running)
     for name in names:
         table.add_row(
@@ -154,7 +155,7 @@ def _place(tasks: list[Task], done: dict[Task, Cell], running: set[Task]) -> Tex
     if len(accuracies) > 1:
         text.append(f" ±{statistics.stdev(accuracies):.2f}", style="dim")
     if len(cells) < len(tasks):
-        text.append(f" {len(cells)}/{len(tasks)}" if len(tasks) > 1 or not cells else "", style="dim")
+        text.append(f" {len(cells)}/{len(tasks)}" if len(tasks) > 1 else "–", style="dim")
     if failed:
         text.append(f" {failed} failed" if len(tasks) > 1 else "failed", style="red")
     if any(task in running for task in tasks):

@@ -100,7 +100,9 @@ def remove_runs(
             raise InputError("Nobody can be asked here, and nothing was deleted. Type --yes to delete.")
         for run in runs:
             console.remark(_line(survey(run)))
-        typer.confirm(f"Delete {'this run' if len(runs) == 1 else f'these {len(runs)} runs'}?", abort=True)
+        if not typer.confirm(f"Delete {'this run' if len(runs) == 1 else f'these {len(runs)} runs'}?"):
+            console.remark("Nothing was deleted.")
+            return
     for run in runs:
         remove(run)
         console.remark(f"{run}: deleted")

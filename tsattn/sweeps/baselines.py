@@ -1,8 +1,9 @@
 """Classifiers of aeon by a word, on the same splits as the transformers and with aeon's own defaults.
 
 What aeon takes decides what is done to series first: missing values are interpolated over time, and where
-a classifier wants one length, series are resampled to the longest of TRAIN (`as_aeon_wants`). The words of
-a cell's protocol say when either was done.
+a classifier wants one length, series are padded with zeros to the longest of TRAIN and longer ones of TEST
+are cut there (`as_aeon_wants`). The words of a cell's protocol say when either was done. Padding and not
+resampling, because the length of a series tells too (docs/log.md).
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsattn.data.collection import Collection
-from tsattn.data.preparation import resample
 from tsattn.errors import InputError
 
 SHORTEST = 9
@@ -188,8 +188,9 @@ def as_aeon_wants(
             return *(_each(part) for part in (train, test)), done  # type: ignore[return-value]
     elif not equal or wanted < SHORTEST:
         points = max(wanted, SHORTEST)
-        done.append(f"series resampled to {points} timepoints")
-        train, test = (resample(part, points) for part in (train, test))
+        cut = ", longer ones of TEST cut" if lengths.max() > points else ""
+        done.append(f"series padded with zeros to {points} timepoints{cut}")
+        train, test = (_padded(part, points) for part in (train, test))
     return *(_whole(part) for part in (train, test)), done  # type: ignore[return-value]
 
 
@@ -208,6 +209,14 @@ def without_gaps(cases: Collection, middle: NDArray[np.float64]) -> Collection:
                 series[:length] = middle[channel]
             elif len(there) < length:
                 series[:length] = np.interp(points, there, series[there])
+    return replace(cases, values=values)
+
+
+def _padded(cases: Collection, points: int) -> Collection:
+    """Every case at that length: zeros after its end, or cut. There are no gaps before."""
+    values = np.zeros((*cases.values.shape[:2], points), np.float32)
+    there = cases.values[:, :, :points]
+    values[:, :, : there.shape[2]] = np.nan_to_num(there, nan=0.0, posinf=np.inf, neginf=-np.inf)
     return replace(cases, values=values)
 
 
