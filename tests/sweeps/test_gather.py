@@ -33,14 +33,14 @@ class Epoch:
 def run(folder: Path, *, judged: bool = True, protocol: str = "last: all", **options: Any) -> Path:
     """A run folder by the writers of `tsattn train` and `tsattn eval`."""
     source = options.pop("source", "sets/JapaneseVowels_TRAIN.ts")
-    training = {name: options.pop(name) for name in ("seed", "epochs") if name in options}
+    seed, epochs = options.pop("seed", 0), options.pop("epochs", 2)
     config = RunConfig(
         source=source,
         preset="base",
         device="cpu",
         threads=1,
         model=ModelConfig(channels=12, classes=2, **options),
-        training=TrainingConfig(**{"epochs": 2, "batch_size": 16, **training}),
+        training=TrainingConfig(epochs=epochs, batch_size=16, seed=seed),
     )
     card = ModelCard(
         classes=("1", "2"),
