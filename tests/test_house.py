@@ -33,8 +33,9 @@ FLOORS = {
     "evaluation": 3,
     "export": 3,
     "doctor": 3,
-    "cli": 4,
-    "__main__": 5,
+    "sweeps": 4,
+    "cli": 5,
+    "__main__": 6,
 }
 LIGHT = ("errors", "host", "config", "card", "presets", "data", "inference")
 HEAVY = {"torch", "aeon", "sklearn", "matplotlib"}

@@ -20,7 +20,7 @@ from tsattn.data.write_tables import write_long_csv
 from tsattn.data.write_ts import write_ts
 from tsattn.errors import InputError
 from tsattn.inference import places
-from tsattn.inference.ray_engine import Cluster, _connected
+from tsattn.inference.ray_engine import Cluster, connected
 
 SMALL = ["--epochs", "1", "--width", "8", "--heads", "2", "--layers", "1", "--tokens", "linear"]
 
@@ -92,7 +92,7 @@ def test_what_is_missing_is_said_with_what_to_type(tmp_path: Path, monkeypatch: 
     with pytest.raises(InputError, match="leave --providers away"):
         predict(tmp_path, "x.csv", "-o", "out", "--engine", "ray", "--providers", "cuda")
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match=r"pip install 'tsattn\[ray\]'"), _connected(Cluster()):
+    with pytest.raises(InputError, match=r"pip install 'tsattn\[ray\]'"), connected(Cluster()):
         pass
 
 

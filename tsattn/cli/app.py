@@ -20,6 +20,11 @@ COMMANDS = {
         "tsattn.cli.reproduce:reproduce", "Repeat a run from its folder and compare, to the byte."
     ),
     "eval": Entry("tsattn.cli.eval:evaluate", "Judge a run or a model file on labelled data."),
+    "bench": Entry(
+        "tsattn.cli.bench:bench", "Compare attentions and baselines on many data sets, in one folder."
+    ),
+    "runs": Entry("tsattn.cli.runs:app", "What was run, with what, and how good it is."),
+    "compare": Entry("tsattn.cli.compare:compare", "Put what was tried beside each other, with statistics."),
     "export": Entry("tsattn.cli.export:app", "Turn a run into one self-contained model file, and prove it."),
     "show": Entry("tsattn.cli.show:show", "What a model file or a run says of itself."),
     "predict": Entry("tsattn.cli.predict:predict", "Classify files with a model file or a run."),

@@ -181,7 +181,7 @@ def _answers(
     model: bytes, pairs: Sequence[tuple[str, str]], work: Work, cluster: Cluster
 ) -> Iterator[dict[str, Any]]:
     """What came of each file, as they end."""
-    with _connected(cluster) as ray:
+    with connected(cluster) as ray:
         resources = ray.cluster_resources()
         gpus = resources.get("GPU", 0)
         on_gpu = work.device == "cuda" or (work.device == "auto" and gpus > 0)
@@ -213,7 +213,7 @@ def _answers(
 
 
 @contextmanager
-def _connected(cluster: Cluster) -> Iterator[Any]:
+def connected(cluster: Cluster) -> Iterator[Any]:
     """ray, connected to the cluster, or to one that is begun on this machine and ends with the block."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes on inside Ray is no remark of ours

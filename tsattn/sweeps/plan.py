@@ -1,0 +1,77 @@
+"""The cells of a sweep, cheap ones first, and what each is estimated to cost.
+
+A unit of cost is one timepoint of one case once through a transformer, forward and back. Estimates order the
+cells and, held against what finished cells took, tell the time that is left; nothing else depends on them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tsattn.sweeps.baselines import find_baseline
+from tsattn.sweeps.cell import cell_folder
+from tsattn.sweeps.methods import Method
+from tsattn.sweeps.request import Request, Size, Source
+
+START = 50_000.0
+"""Units that a process costs before it computes."""
+EPOCHS, FEWEST_STEPS, MOST_STEPS = 60, 600, 8000  # as training.plan has them
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task:
+    """A cell that is to be computed, known by itself alone.
+
+    place: among all as asked for. cost: in units of this module.
+    """
+
+    source: Source
+    method: Method
+    seed: int
+    folder: Path
+    place: int
+    cost: float
+
+    def __str__(self) -> str:
+        return f"{self.source.name} {self.method.label} seed {self.seed}"
+
+
+def tasks(request: Request, methods: list[Method], folder: Path) -> list[Task]:
+    """Every cell, cheap ones first; of equal cost a seed of every method before the next seed."""
+    found: list[Task] = []
+    for source in request.sources:
+        for place, seed in enumerate(request.seeds):
+            for method in methods:
+                if place and method.kind == "baseline" and not find_baseline(method.word).seeded:
+                    continue  # every seed would give the same
+                found.append(
+                    Task(
+                        source=source,
+                        method=method,
+                        seed=seed,
+                        folder=cell_folder(folder, source.name, method.label, seed),
+                        place=len(found),
+                        cost=cost(method, source.size, request.recipe.values()),
+                    )
+                )
+    return sorted(found, key=lambda task: task.cost)
+
+
+def cost(method: Method, size: Size, recipe: Mapping[str, Any]) -> float:
+    """Units that a cell costs. recipe: values by field that are not left to the rules."""
+    timepoints = (size.train + size.test) * size.length
+    if method.kind == "baseline":
+        baseline = find_baseline(method.word)
+        pairs = size.train * size.test * size.length**2
+        return START + baseline.cost * timepoints + baseline.pairs * pairs
+    said = {**recipe, **method.asked}
+    batch = said.get("batch_size")
+    if not isinstance(batch, int):
+        batch = 16 if size.train < 1000 else 32 if size.train < 4000 else 64
+    steps = max(1, math.ceil(size.train / batch))
+    epochs = said.get("epochs") or max(min(EPOCHS, MOST_STEPS // steps), math.ceil(FEWEST_STEPS / steps), 1)
+    return START + size.train * size.length * float(epochs) + timepoints

@@ -1,0 +1,170 @@
+"""From what was typed to the cells of a sweep: all decided and checked, nothing computed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tsattn.data.columns import TableOptions
+from tsattn.errors import InputError
+from tsattn.host import cores
+from tsattn.presets.reading import load_preset
+from tsattn.sweeps import request as requests
+from tsattn.sweeps.cell import CELL, Cell, read_cell
+from tsattn.sweeps.methods import Method, check_method, methods, parse_grid, split_words
+from tsattn.sweeps.one import Job
+from tsattn.sweeps.plan import Task, tasks
+from tsattn.sweeps.request import Recipe, Request
+from tsattn.sweeps.running import LOGS
+from tsattn.sweeps.sources import find_sources
+from tsattn.training.holdout import Holding
+from tsattn.training.protocols import parse_protocol, settle
+
+NONE = "none"
+"""For no attention at all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A sweep as typed. options: by field of the configurations, None where nothing was typed; so `table`."""
+
+    folder: Path
+    data: Sequence[str]
+    archives: Sequence[str]
+    collections: Sequence[str]
+    attentions: Sequence[str]
+    baselines: Sequence[str]
+    grid: Sequence[str]
+    seeds: tuple[int, ...]
+    preset: str
+    protocol: str
+    device: str
+    threads: int | None
+    registry: Path | None
+    allow_code: bool
+    jobs: int
+    table: dict[str, str | None] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """A sweep about to begin or to go on. tasks: every cell, cheap ones first."""
+
+    folder: Path
+    request: Request
+    tasks: tuple[Task, ...]
+    threads: int | None
+    jobs: int
+    allow_code: bool
+
+    def note(self) -> None:
+        """Writes what is asked into the folder, which the caller holds. InputError where that disagrees."""
+        requests.note(self.folder, self.request)
+
+    def finished(self, *, but_failed: bool) -> list[tuple[Task, Cell]]:
+        """The cells that are there. but_failed: those that failed are taken away, to be tried again."""
+        found = []
+        for task in self.tasks:
+            if (cell := read_cell(task.folder)) is None:
+                continue
+            if but_failed and cell.status == "failed":
+                (task.folder / CELL).unlink()
+                with contextlib.suppress(OSError):  # not empty where a training had begun
+                    task.folder.rmdir()
+                continue
+            found.append((task, cell))
+        return found
+
+    def job(self, task: Task) -> Job:
+        """What the process of a cell is told."""
+        recipe, method = self.request.recipe, task.method
+        name = "--".join((*task.folder.parts[-3:-1], task.folder.name))
+        return Job(
+            folder=str(task.folder),
+            lock=str(self.folder / LOGS / f"{name}.lock"),
+            data=task.source.name,
+            source=task.source.source,
+            method=method.label,
+            kind=method.kind,
+            word=method.word,
+            seed=task.seed,
+            preset=recipe.preset,
+            protocol=recipe.protocol,
+            device=recipe.device,
+            threads=self.threads,
+            cores=max(1, cores() // self.jobs),
+            grid=method.grid,
+            asked={**recipe.options, **method.asked},
+            table=recipe.table,
+            registry=recipe.registry,
+            allow_code=self.allow_code,
+        )
+
+
+def prepare(asked: Asked) -> Sweep:
+    """Everything that can be said before anything is computed is said here, as InputError."""
+    requests.check_free(asked.folder)
+    preset = load_preset(asked.preset)
+    options = {name: value for name, value in asked.options.items() if value is not None}
+    _check_protocol(asked.protocol, options)
+    attentions = [word for word in split_words(asked.attentions) if word != NONE]
+    baselines = split_words(asked.baselines)
+    grid = parse_grid(asked.grid)
+    columns = methods(attentions, grid, baselines)
+    if not columns:
+        raise InputError("Compare what? --attention none leaves nothing: type --baseline too, e.g. rocket.")
+    recipe = Recipe(
+        preset=asked.preset,
+        protocol=asked.protocol,
+        device=asked.device,
+        options=options,
+        preset_sets={**preset.model, **preset.training},
+        table={name: word for name, word in asked.table.items() if word is not None},
+        registry="" if asked.registry is None else str(asked.registry),
+    )
+    for method in columns:
+        _check(method, recipe, asked)
+    sources = find_sources(
+        asked.data, asked.archives, asked.collections, TableOptions.of(recipe.table), asked.registry
+    )
+    request = Request(
+        sources=tuple(sources),
+        attentions=tuple(attentions),
+        baselines=tuple(baselines),
+        grid=grid,
+        seeds=asked.seeds,
+        recipe=recipe,
+    )
+    return Sweep(
+        folder=asked.folder,
+        request=request,
+        tasks=tuple(tasks(request, columns, asked.folder)),
+        threads=asked.threads,
+        jobs=asked.jobs,
+        allow_code=asked.allow_code,
+    )
+
+
+def _check_protocol(word: str, options: dict[str, Any]) -> None:
+    protocol = parse_protocol(word)
+    if protocol.name in ("kfold", "refit"):
+        raise InputError(
+            f"--protocol {word}: makes several runs of a cell, and a sweep takes one. "
+            "Type auto, holdout or last."
+        )
+    settle(protocol, options, Holding())
+
+
+def _check(method: Method, recipe: Recipe, asked: Asked) -> None:
+    if twice := next((name for name in method.asked if name in recipe.options), None):
+        raise InputError(f"--grid and --{twice.replace('_', '-')} both say what it is. Type one of them.")
+    if ".py:" in method.word and not asked.allow_code:
+        raise InputError(
+            f"--attention {method.word}: its code is kept in the run folders, and judging them runs it from "
+            "there. Type --allow-code to allow that."
+        )
+    check_method(method, recipe.values())
