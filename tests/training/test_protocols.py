@@ -175,6 +175,9 @@ def test_seeds_become_one_model(tsattn: Command, tmp_path: Path) -> None:
     other = tsattn(*words[:place], "3", *words[place + 1 :])
     assert other.code == 2
     assert "seed3: another training is there, its training.epochs is 2 and not 3" in other.err
+    inside = tsattn(*words[:-1], "both/seed3")
+    assert "both/seed3: the folder of one run, which cannot hold several" in inside.err
+    assert not (tmp_path / "both" / "seed3" / "members.json").exists()
 
 
 def test_a_cross_validation_holds_every_case_out_once(tsattn: Command, tmp_path: Path) -> None:

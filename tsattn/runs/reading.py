@@ -148,7 +148,11 @@ def read_config(path: Path, *, allow_code: bool = False) -> RunConfig:
         raise InputError(
             f"{path}: not a whole run folder, {CONFIG} is missing. Train again with another --out."
         )
-    config = RunConfig.from_yaml((path / CONFIG).read_text("utf-8"), str(path / CONFIG))
+    try:
+        text = (path / CONFIG).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path / CONFIG}: cannot be read as text ({error}).") from None
+    config = RunConfig.from_yaml(text, str(path / CONFIG))
     _load_code(path, config, allow_code)
     return config
 

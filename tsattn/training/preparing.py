@@ -24,8 +24,10 @@ from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.devices import resolve_device
 from tsattn.presets.reading import load_preset
 from tsattn.runs import check_free, is_finished, read_config, read_split_places
+from tsattn.runs.files import CONFIG
 from tsattn.training import tracking
 from tsattn.training.augment import parse_augmentation
+from tsattn.training.fitting import refuse_too_large
 from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_of, with_file, with_test
 from tsattn.training.plan import plan
 from tsattn.training.pretrained import weights_of
@@ -170,6 +172,12 @@ def prepare_again(run: Path, *, out: Path, allow_code: bool = False) -> Prepared
             f"{divided.train.fingerprint()}, {run} says {config.fingerprint}. Put the data back as they "
             "were, or train anew."
         )
+    shape = len(divided.train.channels), len(divided.train.classes)
+    if (config.model.channels, config.model.classes) != shape:
+        raise InputError(
+            f"{run / CONFIG}: says {config.model.channels} channels and {config.model.classes} classes, the "
+            f"cases have {shape[0]} and {shape[1]}. Put these numbers back as they were."
+        )
     return Prepared(
         config=config,
         out=out,
@@ -211,6 +219,7 @@ def _divided_again(
 
 def _fresh_model(config: RunConfig) -> TransformerClassifier:
     """With the weights that the seed gives; the generator is left as training goes on with it."""
+    refuse_too_large(config.model, torch.device(config.device))
     torch.manual_seed(config.training.seed)
     return TransformerClassifier(config.model)
 
