@@ -142,8 +142,13 @@ def files_of_at_most(size: int) -> Iterator[None]:
 def test_where_there_is_no_room_the_state_before_it_is_kept(tmp_path: Path) -> None:
     state = StateFile(tmp_path)
     good = State(facts={"n": 1}, tensors={"x": torch.arange(3.0)})
-    state.save(good)
     large = State(facts={"n": 2}, tensors={"x": torch.zeros(100_000)})
+    with (
+        files_of_at_most(10_000),
+        pytest.raises(InputError, match="none before it"),
+    ):
+        state.save(large)
+    state.save(good)
     with files_of_at_most(10_000), pytest.raises(InputError, match="the state before it is kept") as error:
         state.save(large)
     assert f"--resume {tmp_path.parent}" in str(error.value)

@@ -63,10 +63,14 @@ class StateFile:
             draft.replace(self.path)
         except OSError as error:
             draft.unlink(missing_ok=True)
-            kept = "the state before it is kept" if self.path.exists() else "there is none before it"
+            what = (
+                "the state before it is kept. Make room and go on with `tsattn train --resume "
+                f"{self.path.parent.parent}`."
+                if self.path.exists()
+                else "there is none before it. Make room and train again."
+            )
             raise InputError(
-                f"{self.path}: the training's state cannot be saved ({error.strerror or error}); {kept}. "
-                f"Make room and go on with `tsattn train --resume {self.path.parent.parent}`."
+                f"{self.path}: the training's state cannot be saved ({error.strerror or error}); {what}"
             ) from None
         self._saved_at = time.monotonic()
         self._took = self._saved_at - start
