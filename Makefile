@@ -12,12 +12,13 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow fuzz format constraints clean
+.PHONY: help demo test test-slow test-exhaustive fuzz format constraints clean
 
 help:
 	@echo "make demo         train, judge, export and predict on embedded data"
 	@echo "make test         ruff, mypy, pytest"
 	@echo "make test-slow    the tests that take half a minute or more each"
+	@echo "make test-exhaustive  every kind of model file there is, of which the tests make a sample (an hour)"
 	@echo "make fuzz         ten thousand spoilt files: cases or a clear error, never anything else (minutes)"
 	@echo "make format       let ruff format and mend"
 	@echo "make constraints  write down the versions now in .venv"
@@ -33,7 +34,10 @@ test: $(INSTALLED)
 	$(BIN)/python -m pytest $(PYTEST)
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest $(PYTEST) -m slow
+	$(BIN)/python -m pytest -m slow $(PYTEST)
+
+test-exhaustive: $(INSTALLED)
+	$(BIN)/python -m pytest -m exhaustive $(PYTEST)
 
 fuzz: $(INSTALLED)
 	$(BIN)/python tests/data/fuzzing.py $(FUZZ)

@@ -61,7 +61,7 @@ def infer(model: Path, file: Path, cases: int) -> tuple[int, float]:
 def write(model: Path, _: Path, cases: int) -> tuple[int, float]:
     """Answers to bytes of CSV."""
     card = open_model(model, "cpu").card
-    form = row_format("csv", card.classes, proba=False, keep=(), marked=False)
+    form = row_format("csv", card, proba=False, keep=(), marked=False)
     shares = np.random.default_rng(0).dirichlet(np.ones(len(card.classes)), BATCH).astype(np.float32)
     sink = io.BytesIO()
     start = time.perf_counter()

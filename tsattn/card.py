@@ -32,6 +32,10 @@ class ModelCard:
     preparation: how recordings became cases (`resample`, `window`, `stride`), empty if they were.
     protocol: how the weights were chosen. test: metrics on the test split once measured, else empty.
     fingerprint: of the training cases. versions: packages that made it.
+    export: of a model file its `dtype`, `opset`, smallest `onnxruntime` and what it was measured to be; empty
+        for a run, and for a file of before these were noted, which is fp32 in opset 20.
+    temperature: what the graph divides logits by; calibration: how it was found, empty where it is 1.
+    unknown_below: a case whose highest probability is less is labelled `unknown`; 0 for none.
     """
 
     classes: tuple[str, ...]
@@ -54,6 +58,10 @@ class ModelCard:
     preparation: dict[str, int] = field(default_factory=dict)
     test: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    export: dict[str, Any] = field(default_factory=dict)
+    temperature: float = 1.0
+    calibration: dict[str, Any] = field(default_factory=dict)
+    unknown_below: float = 0.0
     format: int = CARD_FORMAT
 
     def to_json(self) -> str:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import hashlib
+import json
+import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 import yaml
 
@@ -23,6 +26,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "keep_epoch": ("best", "last"),
 }
 """Of the fields of TrainingConfig that take one of a few words."""
+TEST = "@test"
+"""In `RunConfig.held_out`: the source's own TEST."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,15 +162,52 @@ class RunConfig:
         try:
             model, training = ModelConfig(**raw.pop("model")), TrainingConfig(**raw.pop("training"))
             code = tuple(Code(**one) for one in raw.pop("code", ()))
-            return cls(model=model, training=training, code=code, **raw)
+            config = cls(model=model, training=training, code=code, **raw)
+            for part in (model, training, config):
+                _check_types(part)
+            return config
         except (InputError, KeyError, TypeError) as error:
             raise InputError(f"{where}: not a run's configuration ({error}).") from None
+
+    @property
+    def identity(self) -> str:
+        """Hexadecimal sha256 of what decides about the weights: all but places, device, threads, reports."""
+        training = dataclasses.replace(self.training, pretrained="", track="")
+        decisive = [vars(self.model), vars(training), self.preparation, self.fingerprint]
+        return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+
+
+COUNTS = (
+    *("channels", "classes", "width", "heads", "layers", "feed_forward"),
+    *("epochs", "batch_size", "patience"),
+)
+SHARES = ("dropout", "stochastic_depth", "label_smoothing", "averaging")
+MOST_THREADS, SEEDS = 1024, 1 << 32
+RANGES = {
+    **dict.fromkeys(COUNTS, (1, math.inf)),
+    **dict.fromkeys(SHARES, (0, 1)),
+    "threads": (1, MOST_THREADS + 1),
+    "seed": (0, SEEDS),
+}
+"""Least value and what it must be below, of fields of a configuration that was edited."""
+
+
+def _check_types(of: Any) -> None:
+    """TypeError naming the first field of a configuration that holds something else than it says."""
+    for name, hint in get_type_hints(type(of)).items():
+        value, kind = getattr(of, name), get_origin(hint) or hint
+        allowed = (int, float) if kind is float else (kind,)
+        if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
+            raise TypeError(f"{name} is {value!r}")
+        least, below = RANGES.get(name, (-math.inf, math.inf))
+        if isinstance(value, int | float) and not least <= value < below:
+            raise TypeError(f"{name} is {value!r}, expected {least} or more and less than {below}")
 
 
 def _mapping(text: str, where: str) -> dict[str, Any]:
     try:
         raw = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise InputError(f"{where}: not readable as YAML ({error}).") from None
     if not isinstance(raw, dict):
         raise InputError(f"{where}: expected 'key: value' lines, found {type(raw).__name__}.")

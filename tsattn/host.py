@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,11 +107,12 @@ def peak_memory() -> int | None:
     On Linux of the program that runs now: what getrusage says begins with the set of the process it was
     started by.
     """
-    if (largest := _kilobytes("/proc/self/status", "VmHWM")) is not None:
-        return largest
-    if sys.platform == "win32":
+    system = platform.system()  # not sys.platform, by which mypy judges one system only
+    if system == "Linux":
+        return _kilobytes("/proc/self/status", "VmHWM")
+    if system == "Windows":
         return None
     import resource
 
     largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return largest if sys.platform == "darwin" else 1024 * largest
+    return largest if system == "Darwin" else 1024 * largest

@@ -68,6 +68,17 @@ def test_plain_or_not(text: str, blocks: int, tmp_path: Path) -> None:
     check(path, blocks)
 
 
+@pytest.mark.parametrize("text", [HEADER, HEADER.replace("@data\n", ""), "@data", ""])
+def test_a_file_without_cases(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.ts"
+    path.write_text(text)
+    with pytest.raises(InputError) as whole:
+        read_ts(path)
+    with pytest.raises(InputError) as streamed:
+        list(stream_ts(path))
+    assert str(streamed.value) == str(whole.value)
+
+
 @pytest.mark.parametrize(
     "line", ["1,2,3:4,5,high:a\n", "1,2,3:a\n", "1,2,3:4,5,1e999:a\n", "1,2,3:4,5,6:c\n"]
 )

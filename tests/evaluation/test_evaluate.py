@@ -14,7 +14,8 @@ from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
 from tsattn.errors import InputError
-from tsattn.evaluation.evaluate import evaluate, match_channels, predict_all
+from tsattn.evaluation.evaluate import evaluate
+from tsattn.inference.cases import match_channels, predict_all
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
 from tsattn.errors import InputError
 from tsattn.evaluation import heads
-from tsattn.evaluation.evaluate import predict_all
 from tsattn.evaluation.heads import as_trained, heads_of_case
 from tsattn.evaluation.redundancy import HeadSums, redundancy
+from tsattn.inference.cases import predict_all
 from tsattn.models.attention import Mechanism
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.layers import Block

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from tsattn.cli.app import app
 from tsattn.cli.predict import predict
 
-TEXT = (Path(__file__).parents[2] / "docs" / "predict.md").read_text("utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = (DOCS / "predict.md").read_text("utf-8")
 LEAVES = re.compile(r"  # leaves with (\d)$")
 
 
@@ -66,6 +67,7 @@ def test_every_option_is_shown() -> None:
     names = {
         name for param in typer.main.get_command(group).params for name in param.opts if name[:2] == "--"
     }
-    shown = " ".join(line for line, _ in commands())
+    clusters = (DOCS / "deploy.md").read_text("utf-8")  # what needs Ray is shown there
+    shown = " ".join([*(line for line, _ in commands()), clusters])
     missing = {name for name in names if name not in ("--output", "--help") and name not in shown}
     assert not missing - {"--install-completion", "--show-completion"}

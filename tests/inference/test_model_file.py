@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -150,3 +152,38 @@ def test_a_driver_without_its_libraries_is_no_gpu(
         open_model(path, "cuda")
     assert open_model(path, "auto").provider == "CPUExecutionProvider"
     assert "it is not used" in caplog.text
+
+
+class Runtime:
+    """Stands for CUDA's: notes what is locked."""
+
+    def __init__(self) -> None:
+        self.locked: set[int] = set()
+        self.calls = 0
+
+    def cudaHostRegister(self, address: Any, size: Any, flags: int) -> int:
+        assert size.value > 0
+        self.locked.add(address.value)
+        self.calls += 1
+        return 0
+
+    def cudaHostUnregister(self, address: Any) -> int:
+        self.locked.remove(address.value)
+        return 0
+
+
+def test_memory_of_a_gpu_session_is_locked_and_let_go(
+    make_model: MakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = Runtime()
+    monkeypatch.setattr("tsattn.inference.bound._cuda_runtime", lambda: runtime)
+    predictor = open_model(make_model(("a", "b"), ("x",)), "cpu")
+    bound = BoundSession(predictor._session, INPUT, OUTPUT)
+    for length in (4, 400, 3, 4000):
+        values = np.ones((2, 1, length), np.float32)
+        np.testing.assert_allclose(bound.run(values), predictor.probabilities(values), atol=1e-6)
+    assert 1 < runtime.calls < 5
+    assert len(runtime.locked) == 2  # one a slot
+    del bound
+    gc.collect()
+    assert not runtime.locked

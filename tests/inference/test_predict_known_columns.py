@@ -15,7 +15,7 @@ from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
 from tsattn.data.tables import stream_table, table_roles
 from tsattn.errors import InputError
-from tsattn.evaluation.evaluate import match_channels
+from tsattn.inference.cases import match_channels
 from tsattn.inference.output import refuse_model
 from tsattn.inference.pipeline import roles_of
 from tsattn.inference.session import open_model

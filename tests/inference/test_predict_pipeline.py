@@ -60,6 +60,15 @@ def predicted(
     return [json.loads(line) for line in out.getvalue().splitlines()], summary
 
 
+def assert_alike(rows: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    """The same rows; numbers of cases that were computed beside other ones may differ in the last digit."""
+    assert [list(row) for row in rows] == [list(row) for row in expected]
+    for row, other in zip(rows, expected, strict=True):
+        for name, value in row.items():
+            near = pytest.approx(other[name], abs=2e-6) if isinstance(other[name], float) else other[name]
+            assert value == near, (row, other)
+
+
 def shares(rows: list[dict[str, Any]]) -> np.ndarray:
     return np.array([[value for name, value in row.items() if "probability" in name] for row in rows], float)
 
@@ -103,9 +112,9 @@ def test_channels_are_matched_by_name(
     np.savez(tmp_path / "turned.npz", X=values, channels=np.array(["y", "x"]), ids=np.array(["p", "q"]))
     expected, _ = predicted(small, tmp_path / "as trained.csv")
     assert "another order" not in caplog.text
-    assert predicted(small, tmp_path / "turned.csv")[0] == expected
+    assert_alike(predicted(small, tmp_path / "turned.csv")[0], expected)
     assert "turned.csv: the channels stand in another order than in training; they are matched" in caplog.text
-    assert predicted(small, tmp_path / "turned.npz")[0] == expected
+    assert_alike(predicted(small, tmp_path / "turned.npz")[0], expected)
 
 
 def wide_rows(count: int) -> list[list[str]]:
@@ -137,14 +146,14 @@ def test_faulty_rows_of_a_wide_table(small: OnnxPredictor, tmp_path: Path) -> No
     assert (summary.cases, summary.marked, summary.skipped) == (60, 6, 0)
     for at, row in enumerate(marked):
         if at not in faults:
-            assert row == expected[at] | {"error": None}
+            assert_alike([row], [expected[at] | {"error": None}])
             continue
         line = at + 2 + (at > 7)  # one cell holds a line's end
         assert row["error"].startswith(f"{source}:{line}: "), row
         assert (row["id"], row["label"], row["confidence"]) == (f"case {at}", None, None)
         assert faults[at] in row["error"] or at == 7
     skipped, summary = predicted(small, source, on_error="skip")
-    assert skipped == [row for at, row in enumerate(expected) if at not in faults]
+    assert_alike(skipped, [row for at, row in enumerate(expected) if at not in faults])
     assert (summary.cases, summary.marked, summary.skipped) == (54, 0, 6)
 
 
@@ -175,10 +184,9 @@ def test_faulty_rows_of_a_long_table_are_their_cases(small: OnnxPredictor, tmp_p
             assert said[at] in row["error"]
             assert row["label"] is None
         else:
-            assert row == expected[at] | {"error": None}
-    assert predicted(small, source, on_error="skip")[0] == [
-        r for i, r in enumerate(expected) if i not in said
-    ]
+            assert_alike([row], [expected[at] | {"error": None}])
+    skipped, _ = predicted(small, source, on_error="skip")
+    assert_alike(skipped, [row for at, row in enumerate(expected) if at not in said])
 
 
 def test_an_id_that_comes_back_is_named_and_sort_puts_it_together(
@@ -198,7 +206,7 @@ def test_an_id_that_comes_back_is_named_and_sort_puts_it_together(
     order = list(dict.fromkeys(row[0] for row in mixed))
     assert [row["id"] for row in found] == order
     by_id = {row["id"]: row for row in expected}
-    assert found == [by_id[name] for name in order]
+    assert_alike(found, [by_id[name] for name in order])
     mixed[5][2] = "?!"
     marked, _ = predicted(small, written(source, header, mixed), sort=True, on_error="mark")
     assert [row["id"] for row in marked if row["error"]] == [mixed[5][0]]
@@ -285,6 +293,21 @@ def test_cases_unlike_those_of_training_are_counted(make_model: MakeModel, tmp_p
     assert "2 shorter or longer than any in training; 2 with a value outside" in done.stderr
 
 
+def test_an_answer_below_the_threshold_of_the_file_is_unknown(
+    small: OnnxPredictor, make_model: MakeModel, tmp_path: Path
+) -> None:
+    source = written(tmp_path / "in.csv", WIDE_HEADER, wide_rows(40))
+    plain, _ = predicted(small, source)
+    middle = float(np.median([row["confidence"] for row in plain]))
+    careful = make_model(("a", "b", "c"), CHANNELS, unknown_below=middle)
+    rows, _ = predicted(open_model(careful, "cpu", 2, parallel_calls=True), source)
+    for row, before in zip(rows, plain, strict=True):
+        if abs(row["confidence"] - middle) > 1e-5:
+            assert row["label"] == (before["label"] if row["confidence"] > middle else "unknown")
+        assert {**row, "label": ""} == {**before, "label": ""}
+    assert {row["label"] for row in rows} > {"unknown"}
+
+
 def test_patterns_folders_and_stdin(make_model: MakeModel, tmp_path: Path) -> None:
     model, data = make_model(("a", "b", "c"), CHANNELS), tmp_path / "data"
     data.mkdir()
@@ -345,4 +368,4 @@ def test_every_spelling_of_a_missing_value_anywhere_in_the_file(small: OnnxPredi
     for at, word in enumerate(spelled):
         rows[2000 + 3 * at][2], empty[2000 + 3 * at][2] = word, ""
     expected, _ = predicted(small, written(tmp_path / "empty.csv", WIDE_HEADER, empty))
-    assert predicted(small, written(tmp_path / "spelled.csv", WIDE_HEADER, rows))[0] == expected
+    assert_alike(predicted(small, written(tmp_path / "spelled.csv", WIDE_HEADER, rows))[0], expected)

@@ -89,6 +89,8 @@ def test_what_is_missing_is_said_with_what_to_type(tmp_path: Path, monkeypatch: 
         predict(tmp_path, "x.csv", "-o", "out", "--engine", "ray")
     with pytest.raises(InputError, match="type --engine ray too"):
         predict(tmp_path, "x.csv", "-o", "out", "--address", "auto")
+    with pytest.raises(InputError, match="leave --providers away"):
+        predict(tmp_path, "x.csv", "-o", "out", "--engine", "ray", "--providers", "cuda")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"pip install 'tsattn\[ray\]'"), connected(Cluster()):
         pass

@@ -21,7 +21,7 @@ from tsattn.data.collection import Collection
 from tsattn.errors import InputError
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.training import fitting, memory_free
-from tsattn.training.fitting import Series, largest_batch, needs_of
+from tsattn.training.fitting import Series, largest_batch, needs_of, refuse_too_large
 from tsattn.training.memory_free import free_bytes
 from tsattn.training.memory_need import bytes_of_a_step
 from tsattn.training.plan import parse_batch_size, plan
@@ -192,3 +192,17 @@ def test_limits_of_control_groups(
     assert free_bytes(CPU) == 2000
     (place / names[0]).write_text("max\n")
     assert (free_bytes(CPU) or 0) > 10**7
+
+
+def test_a_model_too_large_for_this_machine_is_refused_before_it_is_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shape = replace(SMALL, layers=7)
+    weights = sum(parameter.numel() for parameter in TransformerClassifier(shape).parameters())
+    monkeypatch.setattr(fitting, "free_bytes", lambda device: 16 * weights)
+    refuse_too_large(shape, CPU)
+    monkeypatch.setattr(fitting, "free_bytes", lambda device: 16 * weights - 1)
+    with pytest.raises(InputError, match=f"7 layers of width 16 has {weights:,} weights"):
+        refuse_too_large(shape, CPU)
+    with pytest.raises(InputError, match="--width or --layers"):
+        refuse_too_large(replace(shape, width=32_000, layers=400), CPU)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnxruntime
@@ -18,7 +19,8 @@ from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
 from tsattn.data.splits import folds
 from tsattn.errors import InputError
-from tsattn.runs import load_predictor, read_run
+from tsattn.runs import finish_run, load_predictor, read_run
+from tsattn.training import workflow
 from tsattn.training.holdout import Holding
 from tsattn.training.protocols import WORDS, parse_protocol, settle
 from tsattn.training.several import parse_seeds
@@ -175,6 +177,9 @@ def test_seeds_become_one_model(tsattn: Command, tmp_path: Path) -> None:
     other = tsattn(*words[:place], "3", *words[place + 1 :])
     assert other.code == 2
     assert "seed3: another training is there, its training.epochs is 2 and not 3" in other.err
+    inside = tsattn(*words[:-1], "both/seed3")
+    assert "both/seed3: the folder of one run, which cannot hold several" in inside.err
+    assert not (tmp_path / "both" / "seed3" / "members.json").exists()
 
 
 def test_a_cross_validation_holds_every_case_out_once(tsattn: Command, tmp_path: Path) -> None:
@@ -206,3 +211,19 @@ def test_refit_trains_on_all_cases_for_the_epochs_that_held_out_ones_chose(
     assert json.loads((final / "split.json").read_text())["train"] == list(range(270))
     assert f"epoch {chosen} of {chosen}" in done.out
     assert metrics["protocol"] == f"refit: all 270 cases of TRAIN, {chosen} epochs as refit-search found"
+
+
+def test_a_signal_too_late_for_one_of_several_keeps_the_others_from_beginning(
+    tsattn: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish = finish_run
+
+    def finish_while_ctrl_c_comes(*given: Any, **named: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        finish(*given, **named)
+
+    monkeypatch.setattr(workflow, "finish_run", finish_while_ctrl_c_comes)
+    done = tsattn("train", "BasicMotions", "--seeds", "2", "--epochs", "1", *SMALL, "--out", "two")
+    assert done.code == 130
+    assert "two/seed0 is finished. Type the same command again to go on." in done.err
+    assert not (tmp_path / "two" / "seed1").exists()

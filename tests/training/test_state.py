@@ -15,11 +15,12 @@ import torch
 
 from tsattn.config import ModelConfig, TrainingConfig
 from tsattn.data.collection import Collection
-from tsattn.errors import InputError, Interrupted
+from tsattn.errors import CheckFailed, InputError, Interrupted
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.training.loop import Fit, fit, never
-from tsattn.training.resident import ResidentCases
+from tsattn.training.resident import Batch, ResidentCases
 from tsattn.training.state import State, StateFile
+from tsattn.training.stepping import Training
 
 CPU, CLASSES = torch.device("cpu"), ("quick", "slow")
 PLAIN = TrainingConfig(epochs=4, batch_size=8, learning_rate=3e-3)  # 33 cases: 5 steps an epoch
@@ -141,8 +142,13 @@ def files_of_at_most(size: int) -> Iterator[None]:
 def test_where_there_is_no_room_the_state_before_it_is_kept(tmp_path: Path) -> None:
     state = StateFile(tmp_path)
     good = State(facts={"n": 1}, tensors={"x": torch.arange(3.0)})
-    state.save(good)
     large = State(facts={"n": 2}, tensors={"x": torch.zeros(100_000)})
+    with (
+        files_of_at_most(10_000),
+        pytest.raises(InputError, match="none before it"),
+    ):
+        state.save(large)
+    state.save(good)
     with files_of_at_most(10_000), pytest.raises(InputError, match="the state before it is kept") as error:
         state.save(large)
     assert f"--resume {tmp_path.parent}" in str(error.value)
@@ -159,3 +165,47 @@ def test_a_file_that_is_no_state_is_refused(content: bytes, tmp_path: Path) -> N
     state.path.write_bytes(content)
     with pytest.raises(InputError, match="not the state of a training"):
         state.load()
+
+
+def test_a_state_of_another_training_is_refused(tmp_path: Path) -> None:
+    StateFile(tmp_path, of="one").save(State(facts={}, tensors={"a": torch.zeros(1)}))
+    assert StateFile(tmp_path, of="one").load() is not None
+    with pytest.raises(InputError, match="not the state of the training"):
+        StateFile(tmp_path, of="other").load()
+
+
+@pytest.mark.parametrize("spoilt", ["a tensor is missing", "a fact is missing", "no cases at once"])
+def test_a_state_that_cannot_be_gone_on_with_is_refused_in_words(tmp_path: Path, spoilt: str) -> None:
+    state = StateFile(tmp_path)
+    with pytest.raises(Interrupted):
+        train(PLAIN, None, state, stop_after(3))
+    saved = state.load()
+    assert saved is not None
+    if spoilt == "a tensor is missing":
+        del saved.tensors["random"]
+    elif spoilt == "a fact is missing":
+        del saved.facts["epoch"], saved.facts["order"]
+    else:
+        saved.facts["micro_batch"] = 0
+    state.save(saved)
+    with pytest.raises(InputError, match="not the state of a training"):
+        train(PLAIN, None, state)
+    state.path.unlink()
+    state.path.mkdir()
+    with pytest.raises(InputError, match="not the state of a training"):
+        state.load()
+
+
+def test_weights_that_are_no_numbers_after_the_last_step_are_not_the_outcome(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    step = Training.step
+
+    def spoil_at_the_end(training: Training, batch: Batch) -> None:
+        step(training, batch)
+        if training.progress.steps == 20:
+            training.flat.groups[0].data[0] = torch.nan
+
+    monkeypatch.setattr(Training, "step", spoil_at_the_end)
+    with pytest.raises(CheckFailed, match="no numbers after epoch 4"):
+        train(PLAIN, None)

@@ -154,6 +154,8 @@ def test_a_tracker_that_does_not_answer_is_left(
     monkeypatch.setattr(Recorder, "holds", threading.Event())
     train(tmp_path / "run", "recorder")
     assert Recorder.holds is not None
+    (waiting,) = (thread for thread in threading.enumerate() if thread.name == "track-recorder")
+    assert waiting.daemon  # python would not end before another one
     Recorder.holds.set()
     (said,) = [record.getMessage() for record in caplog.records]
     assert said.startswith("recorder did not answer within")

@@ -41,6 +41,12 @@ def train(source: str, out: Path, **asked: Any) -> workflow.Trained:
     return workflow.train(prepare(source, out, **asked), lambda epoch: None)
 
 
+def edit(run: Path, old: str, new: str) -> None:
+    text = (run / "config.yaml").read_text()
+    assert old in text
+    (run / "config.yaml").write_text(text.replace(old, new, 1))
+
+
 def as_csv(path: Path, values: Any, labels: tuple[str, ...]) -> str:
     array = np.asarray(values, np.float32)
     collection = Collection(
@@ -194,14 +200,15 @@ def test_test_figures_are_noted_and_reach_the_card(run: Path) -> None:
         (lambda run: (run / "config.yaml").write_text("- 1"), "expected 'key: value' lines, found list"),
         (lambda run: (run / "config.yaml").write_text("model: {}"), "not a run's configuration"),
         (lambda run: (run / "config.yaml").write_text("a: [1"), "not readable as YAML"),
+        (lambda run: (run / "config.yaml").write_text("[" * 5000), "not readable as YAML"),
+        (lambda run: (run / "config.yaml").write_bytes(b"\xff\xfe"), "cannot be read as text"),
+        (lambda run: edit(run, "width: 16", "width: wide"), "width is 'wide'"),
+        (lambda run: edit(run, "dropout: 0.1", "dropout: 5"), "dropout is 5, expected 0 or more"),
+        (lambda run: edit(run, "epochs: 1", "epochs: true"), "epochs is True"),
+        (lambda run: edit(run, "threads: ", "threads: -"), "threads is -"),
         (lambda run: (run / "model.safetensors").write_bytes(b"junk" * 9), "the weights cannot be read"),
         (lambda run: (run / "metrics.json").write_text("{"), "not readable as JSON"),
-        (
-            lambda run: (run / "config.yaml").write_text(
-                (run / "config.yaml").read_text().replace("width: 16", "width: 32")
-            ),
-            "the weights do not fit config.yaml",
-        ),
+        (lambda run: edit(run, "width: 16", "width: 32"), "the weights do not fit config.yaml"),
     ],
 )
 def test_damaged_run_folders(run: Path, damage: Any, says: str, tmp_path: Path) -> None:

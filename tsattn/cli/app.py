@@ -24,7 +24,9 @@ COMMANDS = {
         "tsattn.cli.bench:bench", "Compare attentions and baselines on many data sets, in one folder."
     ),
     "runs": Entry("tsattn.cli.runs:app", "What was run, with what, and how good it is."),
+    "compare": Entry("tsattn.cli.compare:compare", "Put what was tried beside each other, with statistics."),
     "export": Entry("tsattn.cli.export:app", "Turn a run into one self-contained model file, and prove it."),
+    "show": Entry("tsattn.cli.show:show", "What a model file or a run says of itself."),
     "predict": Entry("tsattn.cli.predict:predict", "Classify files with a model file or a run."),
     "data": Entry("tsattn.cli.data:app", "Data sets by name, and files in every form."),
     "attention": Entry("tsattn.cli.attention:app", "What an attention spec can be made of."),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,11 +19,8 @@ from tsattn.cli.options import (
     PerWhat,
     TimeColumn,
 )
-from tsattn.errors import CheckFailed, InputError
-
-if TYPE_CHECKING:
-    from tsattn.inference.pipeline import PredictSummary
-
+from tsattn.cli.prediction_view import counting, report, saying_what_is_kept
+from tsattn.errors import InputError
 
 _INPUT, _OUTPUT, _COMPUTING, _CLUSTER = "Input", "Output", "Computing", "Cluster"
 
@@ -171,7 +166,7 @@ def predict(
     """Classify files and write id, label and confidence of every case.
 
     Order and ids of the input are kept. Columns named in training are found again;
-    a label column is ignored. Files are read as a stream, so their size does not matter.
+    a label column is ignored. Tables are read as a stream, so their size does not matter.
     """
     from tsattn.cli import console
     from tsattn.cli.open_model import open_predictor
@@ -196,8 +191,10 @@ def predict(
     if engine == "ray":
         from tsattn.inference.ray_engine import Cluster, predict_with_ray
 
+        if providers is not None:
+            raise InputError("--engine ray chooses by --device: leave --providers away.")
         cluster = Cluster(address=address, threads=threads or 1, gpu_share=gpu_share)
-        with _counting() as progress:
+        with counting() as progress:
             summary = predict_with_ray(
                 Path(model),
                 files,
@@ -209,7 +206,7 @@ def predict(
                 cluster=cluster,
                 progress=progress,
             )
-        _report(summary, model, files, output, as_json)
+        report(summary, model, files, output, as_json)
         return
     if address is not None:
         raise InputError("--address is that of a Ray cluster: type --engine ray too.")
@@ -225,7 +222,7 @@ def predict(
     console.remark(
         f"{model}: {predictor.card.attention}, {len(predictor.card.classes)} classes, {predictor.provider}"
     )
-    with _saying_what_is_kept(place, resume), _counting() as progress:
+    with saying_what_is_kept(place, resume), counting() as progress:
         summary = predict_files(
             predictor,
             paths,
@@ -238,19 +235,7 @@ def predict(
             model=_told_apart(Path(model)),
             progress=progress,
         )
-    _report(summary, model, paths, output, as_json)
-
-
-def _report(summary: PredictSummary, model: str, files: Sequence[object], output: str, as_json: bool) -> None:
-    from tsattn.cli import console
-
-    _say_what_is_odd(summary)
-    if as_json:
-        console.show_json(_document(summary, model, files) | {"output": output})
-    elif output != "-":
-        _draw(summary, output)
-    if summary.skipped or summary.marked:
-        raise typer.Exit(CheckFailed.exit_code)
+    report(summary, model, paths, output, as_json)
 
 
 def _told_apart(model: Path) -> str:
@@ -258,88 +243,3 @@ def _told_apart(model: Path) -> str:
     weights = model / "model.safetensors" if model.is_dir() else model
     status = weights.stat() if weights.exists() else None
     return f"{model.resolve()} {status and (status.st_size, status.st_mtime_ns)}"
-
-
-def _say_what_is_odd(summary: PredictSummary) -> None:
-    """Faulty cases, and those unlike the ones of training, counted, on stderr."""
-    from tsattn.cli import console
-
-    if summary.resumed:
-        console.remark(f"{summary.resumed:,} of {summary.cases:,} cases were there already.")
-    for count, what in (
-        (summary.skipped, "left out"),
-        (summary.marked, "written with an error and no label"),
-    ):
-        if count:
-            console.remark(
-                f"{count:,} of {summary.cases + summary.skipped:,} cases cannot be read and are {what}."
-            )
-    said = {
-        "length": "shorter or longer than any in training",
-        "range": "with a value outside of its channel's range in training",
-        "missing": "with more missing than any in training",
-    }
-    counts = [f"{count:,} {said[name]}" for name, count in summary.outside.as_dict().items() if count]
-    if counts:
-        console.remark(f"Of {summary.cases:,} cases, unlike those of training: {'; '.join(counts)}.")
-
-
-@contextmanager
-def _saying_what_is_kept(place: Path | None, resume: bool) -> Iterator[None]:
-    """Around a prediction that can be gone on with."""
-    from tsattn.cli import console
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        if resume:
-            console.remark(f"{place}: what is written is kept. The same command goes on with it.")
-        raise
-
-
-@contextmanager
-def _counting() -> Iterator[Callable[[int], None] | None]:
-    """Shows the cases done so far on stderr where it is a terminal."""
-    import time
-
-    from tsattn.cli import console
-
-    if not console.err.is_terminal:
-        yield None
-        return
-    began = time.perf_counter()
-    with console.err.status("reading") as status:
-        yield lambda done: status.update(
-            f"{done:,} cases, {done / (time.perf_counter() - began):,.0f} cases/s"
-        )
-
-
-def _document(summary: PredictSummary, model: str, files: Sequence[object]) -> dict[str, object]:
-    return {
-        "model": model,
-        "files": [str(path) for path in files],
-        "cases": summary.cases,
-        "skipped": summary.skipped,
-        "marked": summary.marked,
-        "resumed": summary.resumed,
-        "outside": summary.outside.as_dict(),
-        "seconds": round(summary.seconds, 3),
-        "cases_per_second": round(summary.cases_per_second, 1),
-        "provider": summary.provider,
-    }
-
-
-def _draw(summary: PredictSummary, output: str) -> None:
-    from rich.table import Table
-
-    from tsattn.cli import console
-
-    table = Table(show_header=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    table.add_row("cases", f"{summary.cases:,}")
-    table.add_row("seconds", f"{summary.seconds:.2f}")
-    table.add_row("cases/s", f"{summary.cases_per_second:,.0f}")
-    table.add_row("provider", summary.provider)
-    table.add_row("output", output)
-    console.show(table)

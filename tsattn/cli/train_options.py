@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tsattn.config import MOST_THREADS
+
 _MODEL, _TRAINING, _CUTTING = "Model", "Training", "Recordings"
 
 Source = Annotated[
@@ -40,7 +42,13 @@ Tokens = Annotated[
 Width = Annotated[
     int | None,
     typer.Option(
-        "--width", min=1, metavar="D", help="Of a token.", rich_help_panel=_MODEL, show_default=False
+        "--width",
+        min=1,
+        max=1 << 16,
+        metavar="D",
+        help="Of a token.",
+        rich_help_panel=_MODEL,
+        show_default=False,
     ),
 ]
 HeadCount = Annotated[
@@ -184,6 +192,7 @@ Threads = Annotated[
     typer.Option(
         "--threads",
         min=1,
+        max=MOST_THREADS,
         metavar="N",
         help="CPU threads. Default: as many as pay for the size of a step.",
         show_default=False,

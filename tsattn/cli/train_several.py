@@ -26,7 +26,7 @@ def train_several(
     from tsattn.cli import console
     from tsattn.cli.training_view import show_trained
     from tsattn.runs.writing import write_members
-    from tsattn.training.several import summary
+    from tsattn.training.several import check_place, summary
     from tsattn.training.workflow import Trained
 
     if ensemble and protocol.name == "kfold":
@@ -38,7 +38,9 @@ def train_several(
         size = first.config.training.batch_size
         choices = {**choices, "asked": {**choices["asked"], "batch_size": size}}
     folder = choices["out"] or _common_folder(first, protocol, seeds)
-    if len(seeds) == 1 and not protocol.folds and not ensemble:
+    one = len(seeds) == 1 and not protocol.folds and not ensemble
+    check_place(folder, several=not one)
+    if one:
         train_one(choices, protocol, seeds[0], 0, folder)
         show_trained(Trained.read(folder), as_json)
         return
@@ -71,7 +73,7 @@ def train_one(choices: Mapping[str, Any], protocol: Protocol, seed: int, fold: i
     if (beginning := at(prepared, out)) is None:
         console.remark(f"{out}: finished already")
     else:
-        run_visibly(beginning)
+        run_visibly(beginning, more=True)
 
 
 def _refitted(choices: Mapping[str, Any], seed: int, out: Path) -> Prepared:

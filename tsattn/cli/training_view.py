@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tsattn.errors import Interrupted
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -55,14 +57,19 @@ def joined() -> Company:
     return company
 
 
-def run_visibly(prepared: Prepared, company: Company | None = None) -> Trained:
-    """Trains and shows on stderr what is decided and how far it is; Ctrl-C and SIGTERM keep its state."""
+def run_visibly(prepared: Prepared, company: Company | None = None, *, more: bool = False) -> Trained:
+    """Trains and shows on stderr what is decided and how far it is; Ctrl-C and SIGTERM keep its state.
+
+    more: others follow, which do not begin if a signal came too late to stop this one: Interrupted.
+    """
     from tsattn.cli.interrupts import asked_to_stop
     from tsattn.training import workflow
 
     _say_what_follows(prepared)
     with asked_to_stop() as stopping, _watching(prepared) as watch:
         trained = workflow.train(prepared, watch, stopping, company)
+        if more and stopping():
+            raise Interrupted(f"{trained.out} is finished. Type the same command again to go on.")
     if company is not None:
         company.leave()
     return trained

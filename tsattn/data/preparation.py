@@ -32,9 +32,14 @@ class Preparation:
         return {name: value for name, value in vars(self).items() if value is not None}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, int]) -> Preparation:
-        """Reads `as_dict`'s values."""
-        return cls(**values)
+    def from_dict(cls, values: Mapping[str, object]) -> Preparation:
+        """Reads `as_dict`'s values. InputError for others."""
+        numbers = {name: value for name, value in values.items() if isinstance(value, int) and value > 0}
+        if numbers != values or not set(values) <= {"resample", "window", "stride"}:
+            raise InputError(
+                f"preparation {dict(values)}: expected resample, window and stride, each a whole number."
+            )
+        return cls(**numbers)
 
     def __bool__(self) -> bool:
         return bool(self.as_dict())

@@ -19,7 +19,7 @@ from torch import Tensor
 from tsattn.data.collection import Collection
 from tsattn.data.preparation import Preparation, prepare_cases
 from tsattn.errors import InputError
-from tsattn.evaluation.evaluate import match_channels
+from tsattn.inference.cases import match_channels
 from tsattn.models.attention import Mechanism
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.layers import Block

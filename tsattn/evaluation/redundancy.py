@@ -24,8 +24,8 @@ from torch import Tensor
 
 from tsattn.data.collection import Collection
 from tsattn.errors import InputError
-from tsattn.evaluation.evaluate import batches
 from tsattn.evaluation.heads import Attended, as_trained, forward, listening
+from tsattn.inference.cases import batches
 from tsattn.runs import Run
 
 TOKENS_AT_ONCE = 16_384

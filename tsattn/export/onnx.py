@@ -11,24 +11,34 @@ import torch
 from torch import nn
 
 from tsattn.card import ModelCard
+from tsattn.export.opsets import DEFAULT_OPSET, IR_VERSION
 from tsattn.models.classifier import Probabilities
 
-OPSET = 20
 CARD_KEY = "tsattn"
 
 
-def write_onnx(model: nn.Module, card: ModelCard, path: Path) -> None:
-    """Exports `model`: `values` (batch, channels, time) in, `probabilities` (batch, classes) out."""
+def write_onnx(model: nn.Module, card: ModelCard, path: Path, opset: int = DEFAULT_OPSET) -> None:
+    """Exports `model`: `values` (batch, channels, time) in, `probabilities` (batch, classes) out.
+
+    The card's temperature divides the logits inside the graph.
+    """
+    save(to_proto(model, card, opset), card, path)
+
+
+def to_proto(model: nn.Module, card: ModelCard, opset: int) -> onnx.ModelProto:
+    """The ONNX graph of a model, for values of any batch and length."""
     length = max(card.lengths[1], 8)  # the trace's own length never matters; a short one traces faster
     example = torch.zeros(2, len(card.channels), min(length, 64))
-    with warnings.catch_warnings(), _quiet("torch.onnx"):
+    with warnings.catch_warnings(), quiet("torch.onnx"):
         warnings.simplefilter("ignore")
+        # Of the module and not of a trace made by torch.export, which takes numbers of blocks that are one
+        # at the trace's length for always one.
         program = torch.onnx.export(
-            Probabilities(model).eval(),
+            Probabilities(model, card.temperature).eval(),
             (example,),
             dynamo=True,
             external_data=False,
-            opset_version=OPSET,
+            opset_version=opset,
             input_names=["values"],
             output_names=["probabilities"],
             dynamic_shapes={"values": {0: "batch", 2: "time"}},
@@ -36,7 +46,13 @@ def write_onnx(model: nn.Module, card: ModelCard, path: Path) -> None:
         )
     assert program is not None
     proto = program.model_proto
+    proto.ir_version = IR_VERSION[opset]
     _forget_where_it_was_made(proto)
+    return proto
+
+
+def save(proto: onnx.ModelProto, card: ModelCard, path: Path) -> None:
+    """Writes a checked graph with its card."""
     onnx.helper.set_model_props(proto, {CARD_KEY: card.to_json()})
     proto.producer_name, proto.producer_version = "tsattn", card.versions.get("tsattn", "")
     onnx.checker.check_model(proto, full_check=True)
@@ -57,7 +73,7 @@ def _forget_where_it_was_made(proto: onnx.ModelProto) -> None:
         del value.metadata_props[:]
 
 
-class _quiet:  # noqa: N801 - used as a verb
+class quiet:  # noqa: N801 - used as a verb
     """Keeps a logger's warnings away while something of its library runs."""
 
     def __init__(self, name: str) -> None:

@@ -36,8 +36,8 @@ class Parity:
 
     @property
     def difference(self) -> float:
-        """The largest difference between two probabilities of the same case and class."""
-        return max(one.difference for one in self.comparisons)
+        """The largest difference between two probabilities of the same case and class; NaN if one is."""
+        return float(np.max([one.difference for one in self.comparisons]))  # max() would pass over NaN
 
     @property
     def changed(self) -> int:

@@ -1,45 +1,44 @@
-"""The workflow behind `tsattn export onnx`: export, prove, and only then let the file appear."""
+"""The workflow behind `tsattn export onnx`: export, prove, measure, and only then let the file appear."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-
-from tsattn.data.collection import Collection
-from tsattn.data.columns import TableOptions
-from tsattn.data.heads import is_table
-from tsattn.data.preparation import Preparation, prepare_cases
-from tsattn.data.sources import load_file, load_split
+from tsattn.card import ModelCard
 from tsattn.errors import CheckFailed, InputError
-from tsattn.export.onnx import write_onnx
-from tsattn.export.parity import TOLERANCE, Parity, compare
+from tsattn.export.asked import Asked
+from tsattn.export.cases import RealCases, calibration_cases, held_out_cases, measuring_cases, proving_cases
+from tsattn.export.making import drafts, make
+from tsattn.export.measure import Measured
+from tsattn.export.onnx import save
+from tsattn.export.opsets import OLDEST_RUNTIME
+from tsattn.export.parity import Parity
+from tsattn.export.temperature import Calibration, calibrate
 from tsattn.inference.output import refuse_model
-from tsattn.inference.pipeline import roles_of
-from tsattn.inference.session import open_model
-from tsattn.runs import Run, TorchPredictor, read_run
+from tsattn.runs import Run, read_run
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """A model file that agrees with its run. size: in bytes."""
+    """A model file that agrees with its run. size: in bytes; card: as it stands in the file.
+
+    parity: of the engines, on series of all sorts. measured: on held-out cases.
+    """
 
     path: Path
     size: int
+    card: ModelCard
     parity: Parity
+    measured: Measured
+    calibration: Calibration | None
 
 
-def export_onnx(
-    run_path: Path, output: Path | None, data: str | None, *, allow_code: bool = False
-) -> Exported:
-    """Exports a run to `output` (default: model.onnx in the run folder) and proves it.
+def export_onnx(run_path: Path, output: Path | None, asked: Asked, *, allow_code: bool = False) -> Exported:
+    """Exports a run to `output` (default: model.onnx in the run folder), proves and measures it.
 
-    data: the source whose series are compared; the run's own training cases where None.
     allow_code: see `tsattn.runs.read_run`.
-    CheckFailed, and no file, where the two engines disagree.
+    CheckFailed, and no file, where the two engines disagree or accuracy drops by more than allowed.
     """
     run = read_run(run_path, allow_code=allow_code)
     output = output or run_path / "model.onnx"
@@ -48,61 +47,55 @@ def export_onnx(
             f"{output}: not a place for a file. Name one in a folder that exists, e.g. -o model.onnx."
         )
     refuse_model(output, run_path, but=(".onnx",))
-    series = _series(run, data)
-    draft = _draft_beside(output)
-    try:
-        write_onnx(run.model, run.card, draft)
-        parity = compare(TorchPredictor(run, torch.device("cpu")), open_model(draft, "cpu"), series)
-        if not parity.holds:
-            raise CheckFailed(
-                f"{output}: not written. torch and ONNX Runtime disagree: largest difference "
-                f"{parity.difference:.2e} (allowed {TOLERANCE:.0e}), {parity.changed} of {parity.cases} "
-                "classes changed."
-            )
-        draft.replace(output)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    return Exported(path=output, size=output.stat().st_size, parity=parity)
-
-
-def _series(run: Run, data: str | None) -> Collection:
-    """What is compared: the run's own training cases, or those of another source of the same channels.
-
-    A file needs no labels for that, and its columns may be called as in training.
-    """
-    how = Preparation.from_dict(run.config.preparation)
-    label_of = None if how.window is None else "timepoint"
-    if data is None:
-        options = replace(TableOptions.of(run.config.table), label_of=label_of)
+    series, real = proving_cases(run, asked.data), measuring_cases(run, asked.data)
+    calibration = _calibration(run, asked, real)
+    card = replace(run.card, unknown_below=asked.unknown_below)
+    if calibration is not None:
+        card = replace(card, temperature=calibration.temperature, calibration=calibration.to_dict())
+    with drafts(output) as place:
         try:
-            registry = Path(run.config.registry) if run.config.registry else None
-            series = load_split(run.config.source, "train", options, registry).collection
-        except InputError as error:
-            raise InputError(
-                f"{error} The run's training cases are what the model file is proved on; name other series "
-                "of the same channels with --data SOURCE."
-            ) from None
-    elif (path := Path(data)).is_file():
-        known = roles_of(path, TableOptions(), run.card) if is_table(path) else TableOptions()
-        series = load_file(path, replace(known, label_of=label_of)).collection
-    else:
-        series = load_split(data, "train", TableOptions()).collection
-    if len(series.channels) != len(run.card.channels):
+            made = make(replace(run, card=card), asked, series, real, place)
+        except CheckFailed as failed:
+            raise CheckFailed(f"{output}: not written. {failed}") from None
+        card = replace(card, export=_facts(asked, made.measured))
+        save(made.draft.proto, card, made.draft.path)
+        made.draft.path.replace(output)
+    return Exported(
+        path=output,
+        size=output.stat().st_size,
+        card=card,
+        parity=made.parity,
+        measured=made.measured,
+        calibration=calibration,
+    )
+
+
+def _facts(asked: Asked, measured: Measured) -> dict[str, object]:
+    """What the card says of the file itself."""
+    return {
+        "dtype": asked.dtype,
+        "opset": asked.opset,
+        "onnxruntime": OLDEST_RUNTIME[asked.opset],
+        "calibrated_on": asked.calibrate if asked.dtype == "int8" else None,
+        "measured": measured.to_dict(),
+    }
+
+
+def _calibration(run: Run, asked: Asked, real: RealCases) -> Calibration | None:
+    """The temperature, where one is asked for. InputError where it would be fitted on the wrong cases."""
+    given = None if asked.calibrate is None else calibration_cases(run, asked.calibrate)
+    if given is not None and given.cases.fingerprint() == real.cases.fingerprint():
         raise InputError(
-            f"{data}: {len(series.channels)} channels, the run was trained on {len(run.card.channels)} "
-            f"({', '.join(run.card.channels)})."
+            f"--calibrate {asked.calibrate}: these are the cases that the file is measured on. "
+            "Name others, e.g. those of TRAIN."
         )
-    return prepare_cases(series, how).cases
-
-
-def _draft_beside(output: Path) -> Path:
-    try:
-        handle, name = tempfile.mkstemp(
-            prefix=f".{output.name}.", suffix=".onnx", dir=output.absolute().parent
+    if not asked.temperature:
+        return None
+    held_out = held_out_cases(run) or given
+    if held_out is None or held_out.trained_on:
+        what = "" if held_out is None else f"{held_out.origin} was trained on, and "
+        raise InputError(
+            f"--temperature: {what}{run.path} held no cases out to fit it on. Train with "
+            "--val-fraction 0.2, or name labelled cases that were not trained on with --calibrate SOURCE."
         )
-    except OSError as error:
-        raise InputError(f"{output}: cannot be written ({error.strerror}).") from None
-    os.close(handle)
-    Path(name).chmod(0o644)
-    return Path(name)
+    return calibrate(run, held_out.cases, held_out.origin)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 IN_FLIGHT = 2
 """Batches that a caller may have given and not got back: one computes while the other is copied."""
+_PORTABLE = 1  # cudaHostRegisterPortable: locked for every GPU, not for the first alone
 _RUNTIMES = {"win32": ("cudart64_13.dll", "cudart64_12.dll")}
 _LINUX = ("libcudart.so.13", "libcudart.so.12")
 
@@ -67,9 +68,8 @@ class _Slot:
     def _lock(self) -> None:
         if self._runtime is not None:
             address, size = self._buffer.ctypes.data, self._buffer.nbytes
-            self._locked = (
-                self._runtime.cudaHostRegister(ctypes.c_void_p(address), ctypes.c_size_t(size), 0) == 0
-            )
+            register = self._runtime.cudaHostRegister
+            self._locked = register(ctypes.c_void_p(address), ctypes.c_size_t(size), _PORTABLE) == 0
 
     def _release(self) -> None:
         if self._locked:

@@ -104,7 +104,7 @@ def predict_files(
     place = output if isinstance(output, Path) else None
     form = row_format(
         format_of(place, wanted.format),
-        predictor.card.classes,
+        predictor.card,
         proba=wanted.proba,
         keep=wanted.keep,
         marked=wanted.on_error == "mark",

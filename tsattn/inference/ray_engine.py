@@ -139,6 +139,8 @@ def predict_with_ray(
     """
     if not model.is_file():
         raise InputError(f"{model}: --engine ray takes a model file. Make one: `tsattn export onnx {model}`.")
+    if device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"--device {device}: Ray gives each actor its GPU. Type auto, cpu or cuda.")
     open_model(model, "cpu")  # what is wrong with it is said here, once
     pairs = places.outputs_of(words, folder, wanted.format or "csv")
     there = [output for _, output in pairs if wanted.resume and places.exists(output)]
@@ -215,6 +217,8 @@ def connected(cluster: Cluster) -> Iterator[Any]:
     """ray, connected to the cluster, or to one that is begun on this machine and ends with the block."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes on inside Ray is no remark of ours
+    # Left to itself Ray would also take a cluster that somebody began on this machine and that may be gone.
+    address = cluster.address or os.environ.get("RAY_ADDRESS") or "local"
     try:
         import ray
         import ray.data
@@ -225,11 +229,11 @@ def connected(cluster: Cluster) -> Iterator[Any]:
         ) from None
     try:
         with _silence():
-            ray.init(address=cluster.address, logging_level=logging.ERROR, log_to_driver=False)
+            ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise InputError(
-            f"--address {cluster.address}: no Ray cluster answers there ({str(error).splitlines()[0]}). "
-            "`ray status` on a node tells its address; one that asks for a token needs RAY_AUTH_MODE=token."
+            f"--address {address}: no Ray cluster answers there ({str(error).splitlines()[0]}). "
+            "`ray status` on a node tells its address."
         ) from None
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False

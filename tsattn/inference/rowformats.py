@@ -17,9 +17,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tsattn.card import ModelCard
 from tsattn.data.rows import as_arrow
 from tsattn.errors import InputError
 from tsattn.inference.batching import Answers
+from tsattn.inference.labels import labels_of
 
 Format = Literal["csv", "jsonl", "parquet"]
 SUFFIXES: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
@@ -30,16 +32,16 @@ _ROWS_A_GROUP = 1 << 16
 class RowFormat(ABC):
     """What the columns are, and rows as bytes.
 
-    classes: in the order of the columns of probabilities. proba: a column a class. keep: names of the
-    columns carried through. marked: rows with a fault are there, with it in the column `error`; else
+    card: of the model, which says what its probabilities stand for. proba: a column a class. keep: names of
+    the columns carried through. marked: rows with a fault are there, with it in the column `error`; else
     they are left out.
     """
 
-    def __init__(self, classes: Sequence[str], *, proba: bool, keep: Sequence[str], marked: bool) -> None:
-        self._classes, self._proba, self._marked = classes, proba, marked
+    def __init__(self, card: ModelCard, *, proba: bool, keep: Sequence[str], marked: bool) -> None:
+        self._card, self._proba, self._marked = card, proba, marked
         self.names = ["id", "label", "confidence"]
         if proba:
-            self.names += [f"probability_{name}" for name in classes]
+            self.names += [f"probability_{name}" for name in card.classes]
         taken = {*self.names, "error"}
         self.names += [f"kept_{name}" if name in taken else name for name in keep]
         if marked:
@@ -56,7 +58,7 @@ class RowFormat(ABC):
         best = shares.argmax(axis=1)
         columns: list[Any] = [
             rows.ids,
-            [self._classes[at] for at in best.tolist()],
+            labels_of(shares, self._card),
             shares[np.arange(len(shares)), best],
         ]
         columns += list(shares.T) if self._proba else []
@@ -89,7 +91,7 @@ class CsvRows(RowFormat):
 
     def _bytes(self, columns: list[Any], faulty: dict[int, str]) -> bytes:
         cells = [_decimals(column) if isinstance(column, np.ndarray) else column for column in columns]
-        answered = range(1, 3 + (len(self._classes) if self._proba else 0))
+        answered = range(1, 3 + (len(self._card.classes) if self._proba else 0))
         for at in faulty:
             for column in answered:
                 cells[column][at] = ""
@@ -112,7 +114,7 @@ class JsonRows(RowFormat):
             else list(column)
             for column in columns
         ]
-        answered = range(1, 3 + (len(self._classes) if self._proba else 0))
+        answered = range(1, 3 + (len(self._card.classes) if self._proba else 0))
         for at in faulty:
             for column in answered:
                 cells[column][at] = None
@@ -160,15 +162,13 @@ class ParquetRows(RowFormat):
         return place
 
     def _numbers(self) -> range:
-        return range(2, 3 + (len(self._classes) if self._proba else 0))
+        return range(2, 3 + (len(self._card.classes) if self._proba else 0))
 
 
-def row_format(
-    form: Format, classes: Sequence[str], *, proba: bool, keep: Sequence[str], marked: bool
-) -> RowFormat:
+def row_format(form: Format, card: ModelCard, *, proba: bool, keep: Sequence[str], marked: bool) -> RowFormat:
     """The format of that name."""
     kinds: dict[Format, type[RowFormat]] = {"csv": CsvRows, "jsonl": JsonRows, "parquet": ParquetRows}
-    return kinds[form](classes, proba=proba, keep=keep, marked=marked)
+    return kinds[form](card, proba=proba, keep=keep, marked=marked)
 
 
 def format_of(output: Path | None, typed: str | None) -> Format:

@@ -58,12 +58,17 @@ class TransformerClassifier(nn.Module):
 
 
 class Probabilities(nn.Module):
-    """A classifier that ends in probabilities: what is exported and what predicts."""
+    """A classifier that ends in probabilities: what is exported and what predicts.
 
-    def __init__(self, classifier: nn.Module) -> None:
+    temperature: what logits are divided by; above 1 the probabilities are less sure of themselves.
+    """
+
+    def __init__(self, classifier: nn.Module, temperature: float = 1.0) -> None:
         super().__init__()
         self.classifier = classifier
+        self.temperature = temperature
 
     def forward(self, values: Tensor) -> Tensor:
         """(batch, classes), rows sum to one, from values (batch, channels, timepoints)."""
-        return torch.softmax(self.classifier(values).float(), dim=1)
+        logits = self.classifier(values).float()
+        return torch.softmax(logits if self.temperature == 1 else logits / self.temperature, dim=1)

@@ -66,12 +66,13 @@ def lay_out(x: Tensor, seen: Tensor | None, training: bool) -> Padded:
     so that not even its last bit depends on the other cases of its batch; on a GPU one would have to wait
     for the number of visible tokens.
     """
+    cases = x.shape[0]  # and not len(x), which would fix the size of a batch in an export
     if seen is None:
-        return Padded(len(x), None)
+        return Padded(cases, None)
     visible = seen | ~seen.any(dim=1, keepdim=True)
     if not training or x.device.type != "cpu" or _is_traced(x):
-        return Padded(len(x), visible)
-    return Padded(len(x), None) if visible.all() else Packed(visible)
+        return Padded(cases, visible)
+    return Padded(cases, None) if visible.all() else Packed(visible)
 
 
 def _is_traced(x: Tensor) -> bool:

@@ -53,7 +53,7 @@ class TorchPredictor:
         self.card = run.card
         self.provider = f"torch {device.type}"
         self._device = device
-        self._model = Probabilities(run.model).to(device).eval()
+        self._model = Probabilities(run.model, run.card.temperature).to(device).eval()
 
     def probabilities(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """(cases, channels, timepoints) with NaN where not observed → (cases, classes)."""
@@ -74,17 +74,11 @@ def read_run(path: Path, *, allow_code: bool = False) -> Run:
     if (members := read_members(path)) is not None:
         return _read_together(path, members, allow_code)
     config = read_config(path, allow_code=allow_code)
-    if not is_finished(path):
-        raise InputError(
-            f"{path}: its training has not ended. `tsattn train --resume {path}` goes on with it."
-            if (path / STATE).is_dir()
-            else f"{path}: not a whole run folder, {WEIGHTS} is missing. Train again with another --out."
-        )
+    card = _own_card(path)
     model = TransformerClassifier(config.model)
     where = str(path / WEIGHTS)
     try:
         with safe_open(path / WEIGHTS, framework="pt") as file:
-            card = ModelCard.from_json((file.metadata() or {}).get(CARD_KEY, ""), where)
             model.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
     except SafetensorError as error:
         raise InputError(f"{where}: the weights cannot be read ({error}).") from None
@@ -92,25 +86,50 @@ def read_run(path: Path, *, allow_code: bool = False) -> Run:
         raise InputError(
             f"{where}: the weights do not fit {CONFIG} ({str(error).splitlines()[-1].strip()})."
         ) from None
-    test = _metrics(path).get("test", {})
-    return Run(path=path, config=config, card=dataclasses.replace(card, test=test), model=model.eval())
+    return Run(path=path, config=config, card=card, model=model.eval())
 
 
-def _read_together(path: Path, members: Members, allow_code: bool) -> Run:
+def read_card(path: Path) -> ModelCard:
+    """What a run says of itself; no code of it is run. InputError as `read_run`."""
+    if (members := read_members(path)) is not None:
+        return _card_together(path, members, [_own_card(path / name) for name in members.names])
+    if not path.is_dir():
+        raise InputError(f"{path}: no such run folder. `tsattn train SOURCE --out {path}` would make it.")
+    return _own_card(path)
+
+
+def _own_card(path: Path) -> ModelCard:
+    """The card of one finished run, with the test split's figures."""
+    if not is_finished(path):
+        raise InputError(
+            f"{path}: its training has not ended. `tsattn train --resume {path}` goes on with it."
+            if (path / STATE).is_dir()
+            else f"{path}: not a whole run folder, {WEIGHTS} is missing. Train again with another --out."
+        )
+    where = str(path / WEIGHTS)
+    try:
+        with safe_open(path / WEIGHTS, framework="pt") as file:
+            card = ModelCard.from_json((file.metadata() or {}).get(CARD_KEY, ""), where)
+    except SafetensorError as error:
+        raise InputError(f"{where}: the weights cannot be read ({error}).") from None
+    return dataclasses.replace(card, test=_metrics(path).get("test", {}))
+
+
+def _card_together(path: Path, members: Members, cards: list[ModelCard]) -> ModelCard:
     if not members.ensemble:
         raise InputError(
             f"{path}: holds {len(members.names)} runs and no model of its own. Name one of them, e.g. "
             f"{path / members.names[0]}, or type the training again with --ensemble."
         )
+    protocol = f"ensemble of {len(cards)}, each: {cards[0].protocol}"
+    return dataclasses.replace(cards[0], protocol=protocol, test=_metrics(path).get("test", {}))
+
+
+def _read_together(path: Path, members: Members, allow_code: bool) -> Run:
+    card = read_card(path)
     runs = [read_run(path / name, allow_code=allow_code) for name in members.names]
-    first = runs[0]
-    card = dataclasses.replace(
-        first.card,
-        protocol=f"ensemble of {len(runs)}, each: {first.card.protocol}",
-        test=_metrics(path).get("test", {}),
-    )
     model = Ensemble([run.single() for run in runs]).eval()
-    return Run(path=path, config=first.config, card=card, model=model)
+    return Run(path=path, config=runs[0].config, card=card, model=model)
 
 
 def load_predictor(path: Path, device: str = "auto", *, allow_code: bool = False) -> TorchPredictor:
@@ -129,7 +148,11 @@ def read_config(path: Path, *, allow_code: bool = False) -> RunConfig:
         raise InputError(
             f"{path}: not a whole run folder, {CONFIG} is missing. Train again with another --out."
         )
-    config = RunConfig.from_yaml((path / CONFIG).read_text("utf-8"), str(path / CONFIG))
+    try:
+        text = (path / CONFIG).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path / CONFIG}: cannot be read as text ({error}).") from None
+    config = RunConfig.from_yaml(text, str(path / CONFIG))
     _load_code(path, config, allow_code)
     return config
 

@@ -16,7 +16,7 @@ from tsattn.data.collection import Collection
 from tsattn.errors import InputError
 from tsattn.models.classifier import TransformerClassifier
 from tsattn.training.memory_free import free_bytes
-from tsattn.training.memory_need import bytes_of_a_step
+from tsattn.training.memory_need import CANNOT_BE_COUNTED, MOMENTS, bytes_of_a_step
 from tsattn.training.resident import ResidentCases
 
 T = TypeVar("T")
@@ -27,6 +27,8 @@ LARGEST_BATCH = 64
 FEWEST_STEPS_AN_EPOCH = 4
 LONGEST_PATCH = 256
 """Timepoints; of a longer one little is left to attend to."""
+BYTES = 4
+"""Of a number that is trained."""
 FRUGAL = ("linear", "local:32")
 """Attentions whose memory grows with the number of tokens and no faster, whatever the mask."""
 
@@ -82,6 +84,35 @@ def micro_batch(
         in_words(needs),
     )
     return part
+
+
+def refuse_too_large(config: ModelConfig, device: torch.device) -> None:
+    """InputError for a model whose weights, gradients and moments alone are more than what is free.
+
+    Before it is built, because building it would take that memory from everything else.
+    """
+    free, weights = free_bytes(device), _weights_of(config)
+    if free is not None and weights is not None and (2 + MOMENTS) * BYTES * weights > free:
+        raise InputError(
+            f"A model of {config.layers} layers of width {config.width} has {weights:,} weights. To train "
+            f"them takes {in_words((2 + MOMENTS) * BYTES * weights)} of memory before any case is seen, and "
+            f"{in_words(free)} are free. Make less of it: --width or --layers."
+        )
+
+
+def _weights_of(config: ModelConfig) -> int | None:
+    """Numbers that are trained, from the first two layers; None for an attention that needs values."""
+
+    def counted(layers: int) -> int:
+        with torch.device("meta"):
+            model = TransformerClassifier(replace(config, layers=layers))
+        return sum(p.numel() for p in model.parameters())
+
+    try:
+        one = counted(1)
+        return one if config.layers == 1 else one + (config.layers - 1) * (counted(2) - one)
+    except CANNOT_BE_COUNTED:
+        return None
 
 
 def alternatives(

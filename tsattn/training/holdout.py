@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.describe import shared_cases
-from tsattn.data.folders import folder_files, read_set
-from tsattn.data.formats import is_series
 from tsattn.data.preparation import Preparation, PreparedCases, prepare_cases
-from tsattn.data.sources import LoadedSplit, load_file
+from tsattn.data.sources import LoadedSplit
 from tsattn.data.splits import folds, grouped_split, latest_split, validation_split
+from tsattn.data.whole import load_whole
 from tsattn.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -106,7 +105,7 @@ def with_file(cut: PreparedCases, file: Path, table: TableOptions, preparation: 
     InputError where the file has no labels, other channels, a class that is not trained on, or training
     cases only; where its cases are of a group that is trained on, and where it does not say their groups.
     """
-    cases, held_out = cut.cases, prepare_cases(_of_file(file, table), preparation).cases
+    cases, held_out = cut.cases, prepare_cases(load_whole(file, table), preparation).cases
     if held_out.labels is None:
         raise InputError(f"{file}: its cases have no labels, so they cannot tell which epoch is the best.")
     if held_out.channels != cases.channels:
@@ -147,16 +146,6 @@ def _fold(cut: PreparedCases, place: int, parts: int, *, seed: int) -> Divided:
         split=_split(training, held_out),
         how=f"part {place + 1} of {parts}",
     )
-
-
-def _of_file(file: Path, table: TableOptions) -> Collection:
-    """All cases of a file, or of a folder of files."""
-    if file.is_dir():
-        if (files := folder_files(file, table)) is None:
-            raise InputError(f"{file}: no file with data in it. Type the file with the cases to hold out.")
-        return read_set(files, table).collection
-    # What has no columns may name groups in its own way, as .npz does.
-    return load_file(file, replace(table, group=None) if is_series(file) else table).collection
 
 
 def _check_groups(cases: Collection, held_out: Collection, file: Path) -> None:

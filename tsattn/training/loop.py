@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +17,9 @@ from tsattn.training.progress import Epoch
 from tsattn.training.resident import ResidentCases
 from tsattn.training.state import StateFile
 from tsattn.training.stepping import Training
+
+SURE_RATE = 1e-3
+"""A learning rate that is advised where a higher one failed; the rate of the preset `base`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +60,10 @@ def fit(
     training = Training(model, train, config, company)
     training.progress.micro_batch = micro_batch or config.batch_size
     if state is not None and (saved := state.load()) is not None:
-        training.restore(saved)
+        try:
+            training.restore(saved)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise state.unfit(error) from error
     while not training.finished:
         _run_epoch(training, state, asked_to_stop)
         held_out = None
@@ -66,7 +73,7 @@ def fit(
         watch(training.end_epoch(held_out))
         (due,) = training.company.any(state is not None and state.due(epoch_ended=True))
         if state is not None and due:
-            _save(training, state)
+            state.save(training.state())
     return Fit(history=training.history, chosen=training.take_chosen())
 
 
@@ -101,23 +108,20 @@ def _run_epoch(training: Training, state: StateFile | None, asked_to_stop: Calla
         )
         if state is not None and (stopping or due):
             _check_finite(training)
-            _save(training, state)
+            state.save(training.state())
         if stopping:
             training.company.any(stopping)  # nobody leaves before the state is saved: torchrun then ends all
             raise Interrupted(f"stopped in epoch {training.progress.epoch} of {training.config.epochs}")
     _check_finite(training)
 
 
-def _save(training: Training, state: StateFile) -> None:
-    """Not of weights that are no numbers any more: what was saved before them is the last that is good."""
-    if training.flat.finite():
-        state.save(training.state())
-
-
 def _check_finite(training: Training) -> None:
-    loss = training.mean_loss()
-    if not torch.isfinite(torch.tensor(loss)):
-        raise CheckFailed(
-            f"the training loss was {loss} in epoch {training.progress.epoch}: the weights diverged. "
-            f"Try a lower rate, e.g. --lr {training.config.learning_rate / 3:.1g}."
-        )
+    """Before a state is saved and after every epoch: what was saved before is then the last that is good."""
+    loss, epoch = training.mean_loss(), training.progress.epoch
+    if math.isfinite(loss) and training.flat.finite():
+        return
+    what = "weights are no numbers after" if math.isfinite(loss) else f"training loss was {loss} in"
+    rate = min(SURE_RATE, training.config.learning_rate / 3)
+    raise CheckFailed(
+        f"the {what} epoch {epoch}: the weights diverged. Try a lower rate, e.g. --lr {rate:.1g}."
+    )

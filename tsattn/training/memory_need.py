@@ -21,7 +21,7 @@ Measured with glibc: 1.2 to 1.6. CUDA's allocator leaves fewer gaps and counts a
 CACHING = 1.1
 MOMENTS = 2
 """Numbers that an optimiser keeps a weight."""
-_CANNOT_BE_COUNTED = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, ImportError)
+CANNOT_BE_COUNTED = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, ImportError)
 
 
 def bytes_of_a_step(
@@ -43,7 +43,7 @@ def bytes_of_a_step(
     try:
         with torch.random.fork_rng(forked):
             held = _held_at_most(copy.deepcopy(model).train(), (cases, channels, timepoints), complete, where)
-    except _CANNOT_BE_COUNTED:
+    except CANNOT_BE_COUNTED:
         return None
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     return round((CACHING if where.type == "cuda" else HEAP) * (held + MOMENTS * weights))

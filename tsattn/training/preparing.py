@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from tsattn.card import BEST_ON_TEST
-from tsattn.config import WORDS, ModelConfig, RunConfig, TrainingConfig
+from tsattn.config import TEST, WORDS, ModelConfig, RunConfig, TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
 from tsattn.data.preparation import Preparation, PreparedCases, parse_preparation, prepare_cases
@@ -24,16 +24,15 @@ from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.devices import resolve_device
 from tsattn.presets.reading import load_preset
 from tsattn.runs import check_free, is_finished, read_config, read_split_places
+from tsattn.runs.files import CONFIG
 from tsattn.training import tracking
 from tsattn.training.augment import parse_augmentation
+from tsattn.training.fitting import refuse_too_large
 from tsattn.training.holdout import BY_SHARE, Divided, Holding, divide, groups_of, with_file, with_test
 from tsattn.training.plan import plan
 from tsattn.training.pretrained import weights_of
 from tsattn.training.protocols import parse_protocol, settle
 from tsattn.training.threads import threads_for
-
-TEST = "@test"
-"""In `RunConfig.held_out`: the source's own TEST."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +172,12 @@ def prepare_again(run: Path, *, out: Path, allow_code: bool = False) -> Prepared
             f"{divided.train.fingerprint()}, {run} says {config.fingerprint}. Put the data back as they "
             "were, or train anew."
         )
+    shape = len(divided.train.channels), len(divided.train.classes)
+    if (config.model.channels, config.model.classes) != shape:
+        raise InputError(
+            f"{run / CONFIG}: says {config.model.channels} channels and {config.model.classes} classes, the "
+            f"cases have {shape[0]} and {shape[1]}. Put these numbers back as they were."
+        )
     return Prepared(
         config=config,
         out=out,
@@ -214,6 +219,7 @@ def _divided_again(
 
 def _fresh_model(config: RunConfig) -> TransformerClassifier:
     """With the weights that the seed gives; the generator is left as training goes on with it."""
+    refuse_too_large(config.model, torch.device(config.device))
     torch.manual_seed(config.training.seed)
     return TransformerClassifier(config.model)
 

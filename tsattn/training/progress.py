@@ -55,8 +55,11 @@ class Progress:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Progress:
-        """Reads `to_json`'s values."""
-        return cls(**{**values, "history": [Epoch(**epoch) for epoch in values["history"]]})
+        """Reads `to_json`'s values. ValueError or TypeError for others."""
+        read = cls(**{**values, "history": [Epoch(**epoch) for epoch in values["history"]]})
+        if not (min(read.epoch, read.micro_batch) >= 1 and min(read.batch, read.steps, read.seconds) >= 0):
+            raise ValueError(f"epoch {read.epoch}, batch {read.batch}, step {read.steps}")
+        return read
 
     @property
     def best(self) -> Epoch:

@@ -14,8 +14,8 @@ from typing import Any
 
 from tsattn.config import RunConfig
 from tsattn.errors import InputError
-from tsattn.runs import is_finished, read_config
-from tsattn.runs.files import METRICS
+from tsattn.runs import check_free, is_finished, read_config
+from tsattn.runs.files import CONFIG, METRICS
 from tsattn.training.preparing import Prepared
 
 MOST_SEEDS = 1000
@@ -42,6 +42,21 @@ def parse_seeds(text: str) -> list[int]:
     if not 1 <= len(seeds) <= MOST_SEEDS or len(set(seeds)) < len(seeds):
         raise InputError(f"--seeds {text}: expected 1 to {MOST_SEEDS} seeds, each once.")
     return seeds
+
+
+def check_place(folder: Path, *, several: bool) -> None:
+    """InputError where trainings to `folder` would spoil what is there, before any of them begins.
+
+    several: they are folders inside it, else it is the folder of one.
+    """
+    if several and (folder / CONFIG).exists():
+        raise InputError(
+            f"{folder}: the folder of one run, which cannot hold several. Choose another with --out."
+        )
+    if not several and folder.exists() and not (folder / CONFIG).exists():
+        check_free(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: a file, not a folder. Choose another place with --out.")
 
 
 def at(prepared: Prepared, place: Path) -> Prepared | None:

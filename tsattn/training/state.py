@@ -18,7 +18,7 @@ from torch import Tensor
 
 from tsattn.errors import InputError
 
-FILE, KEY = "training.safetensors", "training"
+FILE, KEY, OF = "training.safetensors", "training", "of"
 LARGEST_SHARE = 0.02
 """Of the time, that saving may take at the ends of epochs."""
 
@@ -35,11 +35,12 @@ class StateFile:
     """Where a training keeps its state.
 
     folder: made by the caller, deleted when the training is done. within_epoch: seconds after which a state
-    is also saved before an epoch has ended.
+    is also saved before an epoch has ended. of: what the training is, see `RunConfig.identity`; a state of
+    another one is refused.
     """
 
-    def __init__(self, folder: Path, within_epoch: float = 300.0) -> None:
-        self.path = folder / FILE
+    def __init__(self, folder: Path, within_epoch: float = 300.0, of: str = "") -> None:
+        self.path, self.of = folder / FILE, of
         self.within_epoch = within_epoch
         self._saved_at, self._took = time.monotonic(), 0.0
 
@@ -53,7 +54,7 @@ class StateFile:
         start = time.monotonic()
         draft = self.path.with_suffix(".part")
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.tensors.items()}
-        content = save(tensors, metadata={KEY: json.dumps(state.facts)})
+        content = save(tensors, metadata={KEY: json.dumps(state.facts), OF: self.of})
         try:
             with draft.open("wb") as file:
                 file.write(content)
@@ -62,27 +63,48 @@ class StateFile:
             draft.replace(self.path)
         except OSError as error:
             draft.unlink(missing_ok=True)
-            kept = "the state before it is kept" if self.path.exists() else "there is none before it"
+            what = (
+                "the state before it is kept. Make room and go on with `tsattn train --resume "
+                f"{self.path.parent.parent}`."
+                if self.path.exists()
+                else "there is none before it. Make room and train again."
+            )
             raise InputError(
-                f"{self.path}: the training's state cannot be saved ({error.strerror or error}); {kept}. "
-                f"Make room and go on with `tsattn train --resume {self.path.parent.parent}`."
+                f"{self.path}: the training's state cannot be saved ({error.strerror or error}); {what}"
             ) from None
         self._saved_at = time.monotonic()
         self._took = self._saved_at - start
 
     def load(self) -> State | None:
-        """What was saved last, None if nothing was. InputError for a file that is not such a state."""
+        """What was saved last, None if nothing was.
+
+        InputError for a file that is not such a state, or is one of another training.
+        """
         if not self.path.exists():
             return None
         try:
             with safe_open(self.path, framework="pt") as file:
-                facts = json.loads((file.metadata() or {})[KEY])
+                said = file.metadata() or {}
+                self._check_of(said.get(OF, self.of))
+                facts = json.loads(said[KEY])
                 return State(facts=facts, tensors={name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
-        except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+        except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
+            raise self.unfit(error) from None
+
+    def unfit(self, error: Exception) -> InputError:
+        """What to say of a file that is not the state of this training."""
+        return InputError(
+            f"{self.path}: not the state of a training ({error}). Without it the run can only begin "
+            "anew: train again with another --out."
+        )
+
+    def _check_of(self, found: str) -> None:
+        if found != self.of:
             raise InputError(
-                f"{self.path}: not the state of a training ({error}). Without it the run can only begin "
-                "anew: train again with another --out."
-            ) from None
+                f"{self.path}: not the state of the training that {self.path.parent.parent} now describes. "
+                "Put back the file, or the settings below 'model:' and 'training:' in config.yaml, that were "
+                "changed since; other settings are another training, with an --out of its own."
+            )
 
 
 class BorrowedStateFile(StateFile):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -140,9 +141,8 @@ class MLflow:
 
     def _log(self, figures: Mapping[str, float], step: int) -> None:
         from mlflow.entities import Metric
-        from mlflow.utils.time import get_current_time_millis
 
-        now = get_current_time_millis()
+        now = round(1000 * time.time())
         self._client.log_batch(
             self.identity, metrics=[Metric(name, value, now, step) for name, value in figures.items()]
         )

@@ -9,11 +9,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from tsattn.config import RunConfig
@@ -120,9 +123,11 @@ class _Thread:
 
     def __init__(self, word: str, begin: Callable[[Tracking], Tracker], tracking: Tracking) -> None:
         self._word = word
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"track-{word}")
-        self._given: list[Future[None]] = []
-        beginning = self._pool.submit(begin, tracking)
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._given: list[Future[Any]] = []
+        # No ThreadPoolExecutor: the program would not end before a call of its threads that never returns.
+        threading.Thread(target=self._work, name=f"track-{word}", daemon=True).start()
+        beginning = self._submit(partial(begin, tracking))
         self._failed = self._tell(beginning.exception())
         self._tracker = None if self._failed else beginning.result()
         self.identity = "" if self._tracker is None else self._tracker.identity
@@ -134,13 +139,13 @@ class _Thread:
         for future in done:
             self._failed = self._failed or self._tell(future.exception())
         if self._tracker is not None and not self._failed:
-            self._given.append(self._pool.submit(call, self._tracker))
+            self._given.append(self._submit(partial(call, self._tracker)))
 
     def close(self) -> None:
         """Ends the reports; what is not through in time is lost."""
         self.do(lambda tracker: tracker.close())
         late = wait(self._given, timeout=PATIENCE).not_done
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._calls.put(None)
         for future in self._given:
             if not self._failed and future not in late:
                 self._failed = self._tell(future.exception())
@@ -150,6 +155,19 @@ class _Thread:
                 self._word,
                 PATIENCE,
             )
+
+    def _submit(self, call: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._calls.put((future, call))
+        return future
+
+    def _work(self) -> None:
+        while (given := self._calls.get()) is not None:
+            future, call = given
+            try:
+                future.set_result(call())
+            except BaseException as failure:  # noqa: BLE001 - trackers raise what they like
+                future.set_exception(failure)
 
     def _tell(self, failure: BaseException | None) -> bool:
         if failure is None:

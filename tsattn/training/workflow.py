@@ -31,7 +31,7 @@ from tsattn.training.preparing import Prepared
 from tsattn.training.pretrained import begin_with
 from tsattn.training.progress import Epoch
 from tsattn.training.resident import placed
-from tsattn.training.state import BorrowedStateFile, StateFile
+from tsattn.training.state import FILE, BorrowedStateFile, StateFile
 from tsattn.training.statistics import ranges, take_statistics
 from tsattn.training.tracking import reported
 
@@ -69,14 +69,15 @@ def train(
     config, out = prepared.config, prepared.out
     device = company.device(torch.device(config.device))
     take_statistics(prepared.model, prepared.train)
-    if config.training.pretrained:
+    saved = prepared.begun and (out / STATE / FILE).is_file()
+    if config.training.pretrained and not saved:
         begin_with(prepared.model, Path(config.training.pretrained))
     model = prepared.model.to(device)
     classes = prepared.train.classes
     train_cases = placed(prepared.train, classes, device)
     held_out = None if prepared.validation is None else placed(prepared.validation, classes, device)
     at_once = config.training.batch_size
-    if not prepared.begun:
+    if not saved:
         with company.alike():
             at_once = micro_batch(model, config.model, at_once, train_cases)
     training = partial(
@@ -90,12 +91,12 @@ def train(
         company=company,
     )
     if not company.leads:
-        result = training(watch, state=BorrowedStateFile(out / STATE))
+        result = training(watch, state=BorrowedStateFile(out / STATE, of=config.identity))
         return Trained(out=out, metrics=_metrics(result, prepared))
     if not prepared.begun:
         begin_run(out, config=config, split=prepared.split, environment=_environment(config, company.size))
     with held(out), reported(config, out, resumed=prepared.begun) as reports:
-        state = StateFile(out / STATE)
+        state = StateFile(out / STATE, of=config.identity)
         with _saying_what_is_kept(out, state, company):
             result = training(reports.beside(watch), state=state)
         metrics = _metrics(result, prepared)
