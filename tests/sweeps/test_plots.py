@@ -77,7 +77,7 @@ def drawn(name: str, comparison: Comparison, folder: Path) -> Any:
 @pytest.mark.parametrize(
     ("name", "count"),
     [
-        *(("critical_difference", 3), ("matrix", 3), ("curves", 3)),
+        *(("critical_difference", 3), ("matrix", 30), ("curves", 3)),
         *(("differences", 3), ("differences", 30), ("time", 3), ("length", 3), ("length", 30)),
     ],
 )
