@@ -11,6 +11,8 @@ from tsattn.sweeps.plan import Task
 
 SECONDS_A_UNIT = 1e-4
 """Before anything has ended: of a core of a laptop, to one significant figure."""
+LATE = 0.1
+"""Of the time that a cell has run, which it is still given where it was to have ended."""
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
@@ -28,7 +30,7 @@ class Estimate:
 
     def left(self, waiting: Iterable[Task], running: Iterable[tuple[Task, float]], jobs: int) -> float:
         """Seconds until all is done. running: with the seconds since each began."""
-        of_running = [max(0.0, self.of(task) - passed) for task, passed in running]
+        of_running = [max(LATE * passed, self.of(task) - passed) for task, passed in running]
         whole = sum(map(self.of, waiting)) + sum(of_running)
         return max([whole / jobs, *of_running])
 
