@@ -101,7 +101,7 @@ def _costs(one: Comparison) -> Sheet:
             (
                 Item(method.label),
                 Item(_number(costs.parameters, 0)),
-                Item(_number(costs.train_seconds, 1)),
+                Item(_number(costs.train_seconds, 1 if (costs.train_seconds or 0) >= 10 else 2)),
                 Item(_number(costs.cases_per_second, 0)),
                 Item(_number(None if memory is None else memory / 1e6, 0)),
             )
