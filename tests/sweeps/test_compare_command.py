@@ -53,7 +53,7 @@ def test_the_terminal_shows_all_of_it(typed: Typed, sweep: Path, monkeypatch: py
     monkeypatch.setenv("COLUMNS", "90")
     code, out, _ = typed(sweep)
     assert code == 0
-    assert "Accuracy on TEST, % (1 of 2)" in out
+    assert re.search(r"Accuracy on TEST, % \(1 of [23]\)", out)  # too wide for one table
     assert re.search(r"Handwriting .*57\.65 ± 0\.24\*", out)
     assert "mean rank" in out
     assert re.search(r"LSST +│ softmax +│ 0 +│ no memory left", out)

@@ -181,7 +181,7 @@ def test_a_run_that_diverges_keeps_what_was_good(tmp_path: Path, monkeypatch: py
     with pytest.raises(CheckFailed, match=r"the training loss was nan in epoch 4.*--lr 0\.0003") as error:
         workflow.train(prepared, spoil)
     assert f"--pretrained {tmp_path / 'run'} begins with them" in str(error.value)
-    saved = StateFile(tmp_path / "run" / STATE).load()
+    saved = StateFile(tmp_path / "run" / STATE, of=prepared.config.identity).load()
     assert saved is not None
     assert Progress.from_json(saved.facts).epoch == 3  # begun after the second
     again = model()
