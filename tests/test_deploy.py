@@ -99,7 +99,8 @@ def test_the_container_predicts_without_torch(place: Path) -> None:
     binaries = home / "bin"
     for line in lines:
         if line.startswith("RUN "):
-            name, *words = line.removeprefix("RUN ").replace("/src", str(ROOT)).split()
+            typed = line.removeprefix("RUN ").split()
+            name, *words = [word.replace("/src", str(ROOT)) for word in typed]
             run(binaries / name, *words, cwd=place)
     (site,) = (home / "lib").glob("python*/site-packages")
     assert not {"torch", "aeon", "pandas", "sklearn", "onnx"} & {path.name for path in site.iterdir()}
