@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tsattn.cli.app import app
-from tsattn.config import ModelConfig, TrainingConfig
+from tsattn.config import ModelConfig, Rules, TrainingConfig
 from tsattn.errors import InputError
 from tsattn.presets import reading
 from tsattn.presets.reading import Preset, is_file, load_preset, parse_preset, preset_names, preset_text
@@ -24,7 +24,7 @@ from tsattn.presets.values import RANGES, read_value
 ROOT = Path(__file__).parents[1]
 SETTABLE = {
     key: hint
-    for cls in (ModelConfig, TrainingConfig)
+    for cls in (ModelConfig, TrainingConfig, Rules)
     for key, hint in get_type_hints(cls).items()
     if key not in reading._ELSEWHERE
 }
@@ -51,8 +51,9 @@ def test_what_ships_loads_and_says_what_it_is(name: str) -> None:
     preset = load_preset(name)
     assert preset.name == name
     assert preset.summary
-    assert set(preset.model) | set(preset.training) == set(preset.places)
-    assert {place.split(":")[0] for place in preset.places.values()} == {f"{name}.yaml"}
+    assert set(preset.model) | set(preset.training) | set(preset.rules) == set(preset.places)
+    files = {place.split(":")[0] for place in preset.places.values()}
+    assert f"{name}.yaml" in files <= {f"{known}.yaml" for known in preset_names()}
 
 
 def test_a_file_of_ones_own() -> None:
@@ -357,7 +358,7 @@ def test_a_word_that_there_is_not_has_its_line(tmp_path: Path) -> None:
 def test_every_field_can_be_set_and_every_number_has_its_range(key: str) -> None:
     import yaml
 
-    field = next(f for cls in (ModelConfig, TrainingConfig) for f in fields(cls) if f.name == key)
+    field = next(f for cls in (ModelConfig, TrainingConfig, Rules) for f in fields(cls) if f.name == key)
     default = 5 if field.default is MISSING else field.default
     root: Any = yaml.compose(yaml.safe_dump({key: default}))
     assert read_value(key, root.value[0][1], SETTABLE[key]) == default
@@ -384,6 +385,7 @@ def test_the_list() -> None:
         "summary": load_preset("base").summary,
         "model": load_preset("base").model,
         "training": load_preset("base").training,
+        "rules": load_preset("base").rules,
     }
     drawn = shell("preset", "list")
     for word in ("base", "fast", "width"):
@@ -396,7 +398,7 @@ def test_a_preset_is_shown_as_it_is() -> None:
     name = write("preset: fast # and wider\nmodel: {width: 64}\n")
     assert shell("preset", "show", name) == "preset: fast # and wider\nmodel: {width: 64}\n"
     shown = json.loads(shell("preset", "show", name, "--json"))
-    assert (shown["model"]["width"], shown["training"]["epochs"]) == (64, 20)
+    assert (shown["model"]["width"], shown["rules"]["passes"]) == (64, 20)
 
 
 @pytest.mark.parametrize("words", [("preset", "show"), ("train", "GunPoint", "--preset")])
@@ -420,7 +422,7 @@ def test_a_training_takes_a_file_and_what_is_typed_goes_first() -> None:
     assert {key: config["model"][key] for key in ("width", "layers", "tokens")} == {
         "width": 16,  # of the file
         "layers": 2,  # as typed
-        "tokens": "multiscale",  # of the preset that the file begins with
+        "tokens": "multiscale:2+hydra:2",  # of the preset that the file begins with
     }
     assert (config["training"]["epochs"], config["training"]["learning_rate"]) == (1, 1e-4)
     assert config["training"]["clip"] == 1.0  # the default
@@ -443,6 +445,11 @@ def test_the_example_and_the_commands_of_the_document() -> None:
         printed = shell(*command.split())
         assert all(line in printed for line in output.splitlines()), command
     assert load_preset("my.yaml").training["learning_rate"] == 5e-4
+
+
+def test_the_rules_of_the_document_are_what_a_training_prints() -> None:
+    (shown,) = re.findall(r"<!-- rules -->\n```console\n\$ tsattn (.*)\n((?:.*\n)*?)```", DOCUMENT)
+    assert shown[1] in shell(*shown[0].split())
 
 
 def test_the_mistakes_of_the_document() -> None:

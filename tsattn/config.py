@@ -104,6 +104,23 @@ class TrainingConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rules:
+    """What a recipe leaves to the data, and within which bounds; `tsattn.training.rules` has the arithmetic.
+
+    passes: epochs, where nothing below asks for others. fewest_steps: of the optimiser in all; small sets get
+    more epochs for them. most_tokens: that go through the model in all epochs together, to which what becomes
+    of a timepoint before it is part of a token adds a quarter; large sets get fewer epochs for them.
+    tokens_a_case: the most that a series is made into; of a longer one the token stage makes one of
+    2, 4, 8 … timepoints.
+    """
+
+    passes: int = 60
+    fewest_steps: int = 1500
+    most_tokens: int = 8_000_000
+    tokens_a_case: int = 512
+
+
+@dataclass(frozen=True, kw_only=True)
 class Code:
     """What a run needs beside tsattn to be built again: where an attention of others comes from.
 
@@ -131,6 +148,7 @@ class RunConfig:
     preparation: how recordings became cases, empty if they were.
     held_out: the file whose cases choose the epoch, '@test' for the source's TEST, '' for a part of TRAIN.
     protocol: what was trained on and how the epoch is chosen, in words.
+    rules: what the data decided, by field: the value and why, in words.
     fingerprint: of the cases trained on.
     device: where it was trained; threads: CPU threads used. code: of attentions of others.
     format: of the file.
@@ -149,6 +167,7 @@ class RunConfig:
     protocol: str = ""
     fingerprint: str = ""
     code: tuple[Code, ...] = ()
+    rules: dict[str, str] = field(default_factory=dict)
     format: int = 1
 
     def to_yaml(self) -> str:

@@ -12,11 +12,16 @@ from tsattn.config import ModelConfig
 from tsattn.errors import InputError
 from tsattn.models.classifier import Probabilities, TransformerClassifier
 from tsattn.models.layers import SinusoidalPosition
-from tsattn.models.tokens import MultiscaleTokens, build_tokens, token_words
+from tsattn.models.tokens import build_tokens, token_words, with_stride
+from tsattn.models.tokens.competing import CompetingTokens, first_differences
+from tsattn.models.tokens.convolutions import MultiscaleTokens
 
 NAN = float("nan")
 EXAMPLES = {"patch": "patch:6,4"}  # words that cannot stand without an option
-WORDS = [EXAMPLES.get(word.name, word.name) for word in token_words()]
+WORDS = [
+    *(EXAMPLES.get(word.name, word.name) for word in token_words()),
+    *("multiscale:3", "hydra:4", "multiscale:2+hydra:2"),
+]
 
 
 def classifier(tokens: str = "multiscale", attention: str = "bn+sh") -> Probabilities:
@@ -92,12 +97,19 @@ def test_probabilities_sum_to_one() -> None:
 @pytest.mark.parametrize(
     ("word", "says"),
     [
-        ("patches", "there is no token stage 'patches'. Did you mean 'patch'? There are: linear, patch:P"),
+        (
+            "patches",
+            "there is no token stage 'patches'. Did you mean 'patch'? There are: conv, hydra[:S], lin",
+        ),
         ("patch", "patch needs its length in timepoints"),
         ("patch:0", "patch needs its length"),
         ("patch:1,2,3", "patch needs its length"),
         ("patch:4,5", "stride 5 would skip timepoints between patches of 4"),
         ("conv:3", "'conv' takes no option, write 'conv'"),
+        ("hydra:0", "expected timepoints a token, from 1 to 4096, e.g. 4 (usage: hydra[:S])"),
+        ("conv+", "there is no token stage ''"),
+        ("conv+conv", "'conv' stands twice, write 'conv'"),
+        ("conv+multiscale:2", "begin at the same timepoints (conv every 1, multiscale:2 every 2)"),
     ],
 )
 def test_refused_words(word: str, says: str) -> None:
@@ -111,6 +123,61 @@ def test_width_must_be_divisible() -> None:
         TransformerClassifier(ModelConfig(channels=1, classes=2, width=30))
     with pytest.raises(InputError, match="the width must be a multiple of 4, not 30"):
         TransformerClassifier(ModelConfig(channels=1, classes=2, width=30, heads=2))
+
+
+@pytest.mark.parametrize(
+    ("given", "thinner"),
+    [
+        ("multiscale", "multiscale:4"),
+        ("multiscale+hydra", "multiscale:4+hydra:4"),
+        ("multiscale:2 + hydra", "multiscale:2+hydra:4"),  # what is said stays
+        ("linear", "linear"),
+        ("patch:16,8", "patch:16,8"),
+    ],
+)
+def test_a_stride_where_none_is_said(given: str, thinner: str) -> None:
+    assert with_stride(given, 4) == thinner
+    assert with_stride(given, 1) == given
+
+
+def test_stages_joined_are_added_up() -> None:
+    stage = build_tokens("multiscale+conv", 3, 32)
+    x, observed = torch.randn(2, 3, 21), torch.rand(2, 21) > 0.3
+    x = x * observed[:, None]
+    one, other = (part(x, observed)[0] for part in stage.stages)  # type: ignore[union-attr]
+    torch.testing.assert_close(stage(x, observed)[0], one + other)
+
+
+def test_a_thinned_token_is_the_mean_of_what_is_observed() -> None:
+    stage = build_tokens("multiscale:4", 2, 32)
+    assert isinstance(stage, MultiscaleTokens)
+    x, observed = torch.randn(1, 32, 10), torch.tensor([[True, False, True, False, *[False] * 4, True, True]])
+    means, seen = stage.thin(x, observed)
+    assert seen is not None
+    assert seen.tolist() == [[True, False, True]]
+    torch.testing.assert_close(means[:, :, 0], x[:, :, [0, 2]].mean(2))
+    torch.testing.assert_close(means[:, :, 2], x[:, :, 8:].mean(2))  # the last stretch is a short one
+    assert not means[:, :, 1].any()
+
+
+def test_competing_kernels_share_out_one_vote_a_group() -> None:
+    stage = build_tokens("hydra", 3, 32)
+    assert isinstance(stage, CompetingTokens)
+    assert stage.kernels.mean(3).abs().max() < 1e-6
+    torch.testing.assert_close(stage.kernels.norm(dim=3), torch.ones_like(stage.kernels[..., 0]))
+    votes = stage._votes(torch.randn(2, 6, 50), 1).unflatten(1, (16, 8))
+    torch.testing.assert_close(votes.sum(2), torch.zeros(2, 16, 50), rtol=0, atol=1e-4)
+    assert votes.max() > 4  # of 7, the most there can be: where one fits best it has most of the votes
+    assert {name for name, _ in stage.named_parameters()} == {
+        *("project.weight", "project.bias", "norm.weight", "norm.bias")
+    }
+
+
+def test_first_differences_are_never_across_a_gap() -> None:
+    x = torch.tensor([[[1.0, 3.0, 0.0, 7.0, 8.0]]])
+    observed = torch.tensor([[True, True, False, True, True]])
+    assert first_differences(x, observed).tolist() == [[[0.0, 2.0, 0.0, 0.0, 1.0]]]
+    assert first_differences(x, None).tolist() == [[[0.0, 2.0, -3.0, 7.0, 1.0]]]
 
 
 def test_a_multiscale_token_sees_65_and_4_timepoints() -> None:

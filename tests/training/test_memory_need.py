@@ -143,9 +143,9 @@ def test_auto_fits_half_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None
         assert largest_batch(SMALL, many, CPU) == expected
     monkeypatch.setattr(fitting, "free_bytes", lambda device: 10**15)
     assert largest_batch(SMALL, cases(40, 100), CPU) == 8  # at most a quarter of the cases
-    assert plan(many, "base", {**asked, "batch_size": "auto"})[1].batch_size == 64
+    assert plan(many, "base", {**asked, "batch_size": "auto"}).training.batch_size == 64
     monkeypatch.setattr(fitting, "free_bytes", lambda device: None)
-    assert plan(many, "base", {**asked, "batch_size": "auto"})[1].batch_size == 16  # the rule
+    assert plan(many, "base", {**asked, "batch_size": "auto"}).training.batch_size == 16  # the rule
 
 
 def test_words_for_a_batch() -> None:

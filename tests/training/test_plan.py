@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from tsattn.presets.reading import load_preset, preset_names
 from tsattn.training.plan import plan
 
 
-def cases(count: int, classes: int = 2) -> Collection:
+def cases(count: int, classes: int = 2, length: int = 5) -> Collection:
     labels = tuple(str(case % classes) for case in range(count))
     return Collection(
-        values=np.zeros((count, 3, 5), np.float32),
+        values=np.zeros((count, 3, length), np.float32),
         ids=tuple(map(str, range(count))),
         channels=("a", "b", "c"),
         labels=labels,
@@ -26,23 +27,60 @@ def cases(count: int, classes: int = 2) -> Collection:
 
 
 def training(count: int, classes: int = 2, preset: str = "base", **asked: Any) -> TrainingConfig:
-    return plan(cases(count, classes), preset, asked)[1]
+    return plan(cases(count, classes), preset, asked).training
 
 
 @pytest.mark.parametrize(
     ("count", "batch_size", "epochs", "validation"),
     [
-        (12, 16, 600, 0.0),  # one step an epoch: at least 600 steps
-        (160, 16, 60, 0.0),
-        (270, 16, 60, 0.0),
+        (12, 16, 1500, 0.0),  # one step an epoch: at least 1,500 steps
+        (160, 16, 150, 0.0),
+        (270, 16, 89, 0.0),
         (600, 16, 60, 0.2),  # a validation part of 120
         (2400, 32, 60, 0.2),
-        (50_000, 64, 12, 0.2),  # at most 8,000 steps
+        (50_000, 64, 32, 0.2),  # 40,000 cases of 5 timepoints, 6.25 tokens: at most 8 million tokens
+        (2_000_000, 64, 3, 0.2),  # and never less than three epochs
     ],
 )
 def test_rules(count: int, batch_size: int, epochs: int, validation: float) -> None:
     planned = training(count)
     assert (planned.batch_size, planned.epochs, planned.validation) == (batch_size, epochs, validation)
+
+
+@pytest.mark.parametrize(
+    ("length", "asked", "tokens"),
+    [
+        (512, {}, "multiscale+hydra"),
+        (513, {}, "multiscale:2+hydra:2"),
+        (17_984, {}, "multiscale:64+hydra:64"),
+        (17_984, {"tokens": "hydra:8"}, "hydra:8"),
+        (17_984, {"tokens": "conv"}, "conv"),
+        (100, {"preset": "fast"}, "multiscale+hydra"),
+        (200, {"preset": "fast"}, "multiscale:2+hydra:2"),
+    ],
+)
+def test_long_series_are_made_into_fewer_tokens(length: int, asked: dict[str, str], tokens: str) -> None:
+    preset = asked.get("preset", "base")
+    planned = plan(cases(20, length=length), preset, {"tokens": asked.get("tokens")})
+    assert planned.model.tokens == tokens
+    assert ("tokens" in planned.rules) == ((length > 512 and "tokens" not in asked) or length == 200)
+
+
+def test_what_the_data_decided_is_said() -> None:
+    planned = plan(cases(20, length=1000), "base", {})
+    assert planned.rules == {
+        "tokens": "multiscale:2+hydra:2: 500 tokens of 1,000 timepoints, at most 512 are made",
+        "batch_size": "16: 20 cases, fewer than 1,000",
+        "epochs": "533: 20 cases count 750 tokens each, and 8,000,000 are about the most in all",
+    }
+    assert plan(cases(20), "base", {"epochs": 7, "batch_size": 5}).rules == {}
+
+
+def test_a_preset_sets_the_bounds(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("preset: base\nrules: {passes: 5, fewest_steps: 10, tokens_a_case: 8}\n")
+    planned = plan(cases(100, length=30), str(mine), {})
+    assert (planned.training.epochs, planned.model.tokens) == (5, "multiscale:4+hydra:4")
 
 
 def test_many_classes_keep_all_of_train() -> None:
@@ -51,19 +89,19 @@ def test_many_classes_keep_all_of_train() -> None:
 
 def test_few_groups_keep_all_of_train() -> None:
     many = cases(600)
-    assert plan(many, "base", {}, [str(i % 9) for i in range(600)])[1].validation == 0.0
-    assert plan(many, "base", {}, [str(i % 10) for i in range(600)])[1].validation == 0.2
+    assert plan(many, "base", {}, [str(i % 9) for i in range(600)]).training.validation == 0.0
+    assert plan(many, "base", {}, [str(i % 10) for i in range(600)]).training.validation == 0.2
 
 
 def test_what_is_asked_wins_over_preset_and_rules() -> None:
-    assert training(270, preset="fast").epochs == 20
+    assert training(270, preset="fast").learning_rate == 0.002
     asked = training(270, preset="fast", epochs=3, batch_size=5, learning_rate=0.5, validation=0.1)
     assert (asked.epochs, asked.batch_size, asked.learning_rate, asked.validation) == (3, 5, 0.5, 0.1)
-    assert training(270, epochs=None).epochs == 60
+    assert training(270, epochs=None).epochs == 89
 
 
 def test_the_model_takes_channels_and_classes_from_the_data() -> None:
-    model, _ = plan(cases(30, classes=4), "base", {"width": 32, "attention": "linear"})
+    model = plan(cases(30, classes=4), "base", {"width": 32, "attention": "linear"}).model
     assert (model.channels, model.classes, model.width, model.attention) == (3, 4, 32, "linear")
 
 

@@ -34,7 +34,8 @@ Tokens = Annotated[
     typer.Option(
         "--tokens",
         metavar="WORD",
-        help="linear, patch:P[,stride], conv or multiscale. Default: the preset's.",
+        help="linear, patch:P[,stride], conv, multiscale[:S], hydra[:S], or several joined by +. Default: "
+        "the preset's.",
         rich_help_panel=_MODEL,
         show_default=False,
     ),

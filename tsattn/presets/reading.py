@@ -11,13 +11,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from tsattn.config import ModelConfig, TrainingConfig
+from tsattn.config import ModelConfig, Rules, TrainingConfig
 from tsattn.errors import InputError
 from tsattn.presets.values import called, read_value, shortened
 
 LARGEST = 1 << 20
 """Bytes of a file; a recipe has a few hundred."""
-SECTIONS: dict[str, type[Any]] = {"model": ModelConfig, "training": TrainingConfig}
+SECTIONS: dict[str, type[Any]] = {"model": ModelConfig, "training": TrainingConfig, "rules": Rules}
 _ELSEWHERE = {
     "channels": "the data say how many channels there are",
     "classes": "the data say how many classes there are",
@@ -28,7 +28,7 @@ _FLAGS = {"lr": "learning_rate", "val-fraction": "validation", "val_fraction": "
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """A recipe: values for fields of ModelConfig and TrainingConfig; what it leaves out is not there.
+    """A recipe: values for fields of ModelConfig, TrainingConfig and Rules; what it leaves out is not there.
 
     name: as typed, of a preset or a file. places: FILE:LINE of every value that is set, by field.
     """
@@ -37,6 +37,7 @@ class Preset:
     summary: str
     model: dict[str, Any]
     training: dict[str, Any]
+    rules: dict[str, Any] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
 

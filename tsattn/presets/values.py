@@ -33,6 +33,7 @@ _LESS_THAN_ALL = Range("from 0 to below 1", lambda number: 0 <= number < 1)
 
 RANGES: dict[str, Range] = {
     **dict.fromkeys(("width", "heads", "layers", "feed_forward", "epochs", "batch_size", "patience"), _COUNT),
+    **dict.fromkeys(("passes", "fewest_steps", "most_tokens", "tokens_a_case"), _COUNT),
     **dict.fromkeys(("dropout", "stochastic_depth", "label_smoothing", "averaging"), _LESS_THAN_ALL),
     "learning_rate": _NOT_NEGATIVE,
     "weight_decay": _NOT_NEGATIVE,

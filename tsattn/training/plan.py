@@ -1,9 +1,10 @@
 """From what the user typed and what the data are to a resolved configuration: the recipe's rules.
 
-Rules, each overridden by its option:
+Rules, each overridden by its option; a preset's `rules:` holds their bounds, see `tsattn.config.Rules`:
 - a batch holds 16 cases, 32 from 1,000 training cases on and 64 from 4,000; with 'auto' as many as half of
   the free memory has room for, see `tsattn.training.fitting`;
-- 60 epochs, more where that would be fewer than 600 steps, fewer where it would be more than 8,000;
+- 60 epochs, more where that would be too few steps, fewer where it would be too many tokens;
+- a token a timepoint, and one of 2, 4, 8 … where series are longer than the most tokens;
 - a validation part (a fifth, stratified) is held out where TRAIN has at least 500 cases, on average 25
   a class and, where cases belong to groups, ten of those: it then knows an accuracy to about three
   points. With less, all of TRAIN is trained on for the fixed schedule and the last epoch counts.
@@ -14,17 +15,19 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from tsattn.config import ModelConfig, TrainingConfig
+from tsattn.config import ModelConfig, Rules, TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.data.splits import spares_validation
 from tsattn.errors import InputError
+from tsattn.models.tokens import build_tokens, with_stride
 from tsattn.presets.reading import load_preset
+from tsattn.training import rules
 
 AUTO = "auto"
 VALIDATION_SHARE = 0.2
-EPOCHS, FEWEST_STEPS, MOST_STEPS = 60, 600, 8000
 MOST_CASES = 1_000_000
 
 
@@ -37,13 +40,22 @@ def parse_batch_size(word: str) -> int | str:
     return int(word)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Configurations, and what of them the data decided: by field the value and why, in words."""
+
+    model: ModelConfig
+    training: TrainingConfig
+    rules: dict[str, str]
+
+
 def plan(
     train: Collection,
     preset: str,
     asked: Mapping[str, Any],
     groups: Sequence[str] | None = None,
     device: str = "cpu",
-) -> tuple[ModelConfig, TrainingConfig]:
+) -> Plan:
     """Configurations for these training cases: `asked` before preset before rules and defaults.
 
     asked: values by field name of either configuration; None where the user said nothing.
@@ -52,6 +64,7 @@ def plan(
     """
     assert train.labels is not None
     recipe = load_preset(preset)
+    bounds = Rules(**recipe.rules)
     said = {name: value for name, value in asked.items() if value is not None}
     model_fields = {field.name for field in dataclasses.fields(ModelConfig)}
     model = {
@@ -64,21 +77,37 @@ def plan(
         **recipe.training,
         **{name: value for name, value in said.items() if name not in model_fields},
     }
+    why: dict[str, str] = {}
+    spared = rules.stride(int(train.lengths.max(initial=1)), bounds)
+    tokens = model.get("tokens", ModelConfig.tokens)
+    model["tokens"] = with_stride(tokens, spared.value)
+    if model["tokens"] != tokens:
+        why["tokens"] = f"{model['tokens']}: {spared.why}"
     training.setdefault("validation", VALIDATION_SHARE if spares_validation(train.labels, groups) else 0.0)
     if training.get("batch_size") == AUTO:
         del training["batch_size"]
         training |= _fitting_batch(ModelConfig(**model), train, device)
-    cases = len(train)
-    training.setdefault("batch_size", 16 if cases < 1000 else 32 if cases < 4000 else 64)
-    steps = max(1, -(-round(cases * (1 - training["validation"])) // training["batch_size"]))
-    training.setdefault("epochs", max(min(EPOCHS, MOST_STEPS // steps), -(-FEWEST_STEPS // steps), 1))
+    cases = round(len(train) * (1 - training["validation"]))
+    if "batch_size" not in training:
+        training["batch_size"], why["batch_size"] = _ruled(rules.batch_size(len(train)))
+    if "epochs" not in training:
+        stride = build_tokens(model["tokens"], 1, model.get("width", ModelConfig.width)).stride
+        usual = float(train.lengths.mean())
+        training["epochs"], why["epochs"] = _ruled(
+            rules.epochs(cases, usual, stride, training["batch_size"], bounds)
+        )
     config = TrainingConfig(**training)
     if not 0 <= config.learning_rate < math.inf:
         raise InputError(
             f"--lr {config.learning_rate:g}: a learning rate is a finite number, 0 or more; "
             "usual are 1e-4 to 1e-2. Type such a number."
         )
-    return ModelConfig(**model), config
+    return Plan(model=ModelConfig(**model), training=config, rules=why)
+
+
+def _ruled(found: rules.Ruled) -> tuple[int, str]:
+    """The value, and it with its reason."""
+    return found.value, f"{found.value}: {found.why}"
 
 
 def _fitting_batch(model: ModelConfig, train: Collection, device: str) -> dict[str, int]:

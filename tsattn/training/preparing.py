@@ -111,7 +111,8 @@ def prepare(
     loaded = load_split(source, "train", table, registry)
     how = parse_preparation(cutting.resample, cutting.window, cutting.stride, loaded.collection)
     cut = prepare_cases(loaded.collection, how)
-    model_config, training = plan(cut.cases, preset, asked, groups_of(cut), chosen_device.type)
+    planned = plan(cut.cases, preset, asked, groups_of(cut), chosen_device.type)
+    model_config, training = planned.model, planned.training
     usual = int(np.median(cut.cases.lengths))
     torch.set_num_threads(threads or threads_for(training.batch_size, usual, model_config.width))
     if holding.file is not None:
@@ -134,6 +135,7 @@ def prepare(
         protocol=_protocol(training, divided, holding),
         fingerprint=divided.train.fingerprint(),
         code=recorded(model_config.attention),
+        rules=planned.rules,
     )
     stem = _stem(loaded, model_config)
     return Prepared(
