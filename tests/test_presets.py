@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tsattn.cli.app import app
-from tsattn.config import ModelConfig, Rules, TrainingConfig
 from tsattn.errors import InputError
 from tsattn.presets import reading
 from tsattn.presets.reading import Preset, is_file, load_preset, parse_preset, preset_names, preset_text
@@ -24,7 +23,7 @@ from tsattn.presets.values import RANGES, read_value
 ROOT = Path(__file__).parents[1]
 SETTABLE = {
     key: hint
-    for cls in (ModelConfig, TrainingConfig, Rules)
+    for cls in reading.SECTIONS.values()
     for key, hint in get_type_hints(cls).items()
     if key not in reading._ELSEWHERE
 }
@@ -51,7 +50,9 @@ def test_what_ships_loads_and_says_what_it_is(name: str) -> None:
     preset = load_preset(name)
     assert preset.name == name
     assert preset.summary
-    assert set(preset.model) | set(preset.training) | set(preset.rules) == set(preset.places)
+    assert set(preset.model) | set(preset.training) | set(preset.rules) | set(preset.ensemble) == set(
+        preset.places
+    )
     files = {place.split(":")[0] for place in preset.places.values()}
     assert f"{name}.yaml" in files <= {f"{known}.yaml" for known in preset_names()}
 
@@ -358,7 +359,7 @@ def test_a_word_that_there_is_not_has_its_line(tmp_path: Path) -> None:
 def test_every_field_can_be_set_and_every_number_has_its_range(key: str) -> None:
     import yaml
 
-    field = next(f for cls in (ModelConfig, TrainingConfig, Rules) for f in fields(cls) if f.name == key)
+    field = next(f for cls in reading.SECTIONS.values() for f in fields(cls) if f.name == key)
     default = 5 if field.default is MISSING else field.default
     root: Any = yaml.compose(yaml.safe_dump({key: default}))
     assert read_value(key, root.value[0][1], SETTABLE[key]) == default
@@ -386,6 +387,7 @@ def test_the_list() -> None:
         "model": load_preset("base").model,
         "training": load_preset("base").training,
         "rules": load_preset("base").rules,
+        "ensemble": {},
     }
     drawn = shell("preset", "list")
     for word in ("base", "fast", "width"):
@@ -422,7 +424,7 @@ def test_a_training_takes_a_file_and_what_is_typed_goes_first() -> None:
     assert {key: config["model"][key] for key in ("width", "layers", "tokens")} == {
         "width": 16,  # of the file
         "layers": 2,  # as typed
-        "tokens": "multiscale:2+hydra:2",  # of the preset that the file begins with
+        "tokens": "multiscale:2",  # of the preset that the file begins with
     }
     assert (config["training"]["epochs"], config["training"]["learning_rate"]) == (1, 1e-4)
     assert config["training"]["clip"] == 1.0  # the default

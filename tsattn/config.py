@@ -121,6 +121,27 @@ class Rules:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EnsembleConfig:
+    """Of how many models a recipe makes one, whose probabilities are the means of theirs.
+
+    members: trained with seeds of their own. member_tokens: a token spec for each of them in turn, with ', '
+    between, beginning again after the last; '' for that of the recipe.
+    """
+
+    members: int = 1
+    member_tokens: str = ""
+
+    def tokens_of(self, member: int) -> str | None:
+        """Of a member, counted from 0; None where the recipe's own are taken."""
+        words = [word.strip() for word in self.member_tokens.split(",") if word.strip()]
+        return words[member % len(words)] if words else None
+
+    def seeds(self, seed: int) -> list[int]:
+        """Of the members of the ensemble that is made with `seed`; no two of these share one."""
+        return list(range(seed * self.members, (seed + 1) * self.members))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Code:
     """What a run needs beside tsattn to be built again: where an attention of others comes from.
 

@@ -50,13 +50,13 @@ def test_rules(count: int, batch_size: int, epochs: int, validation: float) -> N
 @pytest.mark.parametrize(
     ("length", "asked", "tokens"),
     [
-        (512, {}, "multiscale+hydra"),
-        (513, {}, "multiscale:2+hydra:2"),
-        (17_984, {}, "multiscale:64+hydra:64"),
+        (512, {}, "multiscale"),
+        (513, {}, "multiscale:2"),
+        (17_984, {}, "multiscale:64"),
         (17_984, {"tokens": "hydra:8"}, "hydra:8"),
         (17_984, {"tokens": "conv"}, "conv"),
-        (100, {"preset": "fast"}, "multiscale+hydra"),
-        (200, {"preset": "fast"}, "multiscale:2+hydra:2"),
+        (100, {"preset": "fast"}, "multiscale"),
+        (200, {"preset": "fast"}, "multiscale:2"),
     ],
 )
 def test_long_series_are_made_into_fewer_tokens(length: int, asked: dict[str, str], tokens: str) -> None:
@@ -69,7 +69,7 @@ def test_long_series_are_made_into_fewer_tokens(length: int, asked: dict[str, st
 def test_what_the_data_decided_is_said() -> None:
     planned = plan(cases(20, length=1000), "base", {})
     assert planned.rules == {
-        "tokens": "multiscale:2+hydra:2: 500 tokens of 1,000 timepoints, at most 512 are made",
+        "tokens": "multiscale:2: 500 tokens of 1,000 timepoints, at most 512 are made",
         "batch_size": "16: 20 cases, fewer than 1,000",
         "epochs": "533: 20 cases count 750 tokens each, and 8,000,000 are about the most in all",
     }
@@ -80,7 +80,7 @@ def test_a_preset_sets_the_bounds(tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
     mine.write_text("preset: base\nrules: {passes: 5, fewest_steps: 10, tokens_a_case: 8}\n")
     planned = plan(cases(100, length=30), str(mine), {})
-    assert (planned.training.epochs, planned.model.tokens) == (5, "multiscale:4+hydra:4")
+    assert (planned.training.epochs, planned.model.tokens) == (5, "multiscale:4")
 
 
 def test_many_classes_keep_all_of_train() -> None:

@@ -38,7 +38,7 @@ def list_presets(as_json: AsJson = False) -> None:
     table.add_column("what it is")
     table.add_column("what it sets")
     for one in presets:
-        values = {**one.model, **one.training, **one.rules}
+        values = {**one.model, **one.training, **one.rules, **one.ensemble}
         settings = ", ".join(f"{key} {value}" for key, value in values.items())
         table.add_row(escape(one.name), escape(one.summary), escape(settings))
     console.show(table)
@@ -71,4 +71,5 @@ def _document(preset: Preset) -> dict[str, Any]:
         "model": preset.model,
         "training": preset.training,
         "rules": preset.rules,
+        "ensemble": preset.ensemble,
     }

@@ -137,6 +137,8 @@ def train(
             prepared = prepared_again(resume, resume, allow_code)
         show_trained(run_visibly(prepared, company), as_json)
         return
+    from tsattn.config import EnsembleConfig
+    from tsattn.presets.reading import load_preset
     from tsattn.training.plan import parse_batch_size
     from tsattn.training.protocols import parse_protocol
     from tsattn.training.several import parse_seeds
@@ -192,14 +194,27 @@ def train(
         raise InputError("--seed and --seeds both say which: type one of them.")
     if ensemble and seeds is None:
         raise InputError("--ensemble makes one model of several seeds: type --seeds too, e.g. --seeds 5.")
-    if (seeds is not None or asked_for.name in ("kfold", "refit")) and not print_config:
+    recipe = EnsembleConfig(**load_preset(preset).ensemble)
+    one_of_many = seeds is None and recipe.members > 1 and asked_for.name != "kfold"
+    several = recipe.seeds(seed) if one_of_many else [seed] if seeds is None else parse_seeds(seeds)
+    words = (
+        {} if tokens is not None else {each: recipe.tokens_of(place) for place, each in enumerate(several)}
+    )
+    if (one_of_many or seeds is not None or asked_for.name in ("kfold", "refit")) and not print_config:
         if company.size > 1:
             raise InputError(
-                "torchrun trains one model in all its processes, and --seeds, kfold and refit train several. "
-                "Start them without it, or each training by itself, e.g. --protocol holdout --seed 1."
+                "torchrun trains one model in all its processes, and --seeds, ensembles, kfold and refit "
+                "train several. Start them without it, or each training by itself, e.g. --protocol holdout "
+                "--seed 1."
             )
-        several = [seed] if seeds is None else parse_seeds(seeds)
-        train_several(choices, asked_for, several, ensemble=ensemble, as_json=as_json)
+        train_several(
+            choices,
+            asked_for,
+            several,
+            tokens={each: word for each, word in words.items() if word is not None},
+            ensemble=ensemble or one_of_many,
+            as_json=as_json,
+        )
         return
     with company.alike():
         prepared = prepare_visibly(**choices, protocol=protocol)

@@ -16,11 +16,18 @@ if TYPE_CHECKING:
 
 
 def train_several(
-    choices: Mapping[str, Any], protocol: Protocol, seeds: list[int], *, ensemble: bool, as_json: bool
+    choices: Mapping[str, Any],
+    protocol: Protocol,
+    seeds: list[int],
+    *,
+    tokens: Mapping[int, str],
+    ensemble: bool,
+    as_json: bool,
 ) -> None:
     """A run folder for each seed and part beside one another, then what they come to together.
 
-    choices: keyword arguments of `prepare_visibly`. Finished runs are not repeated and stopped ones are gone
+    choices: keyword arguments of `prepare_visibly`. tokens: by seed, where a recipe has others for some than
+    `choices` says. Finished runs are not repeated and stopped ones are gone
     on with, so typing the same again completes what was stopped.
     """
     from tsattn.cli import console
@@ -33,7 +40,7 @@ def train_several(
         raise InputError(
             "--ensemble makes one model of seeds, and the runs of kfold are for judging. Leave one away."
         )
-    first = _prepare(choices, protocol, seeds[0], fold=0)
+    first = _prepare(_with_tokens(choices, tokens.get(seeds[0])), protocol, seeds[0], fold=0)
     if choices["asked"]["batch_size"] is not None:  # what 'auto' finds for the first holds for all
         size = first.config.training.batch_size
         choices = {**choices, "asked": {**choices["asked"], "batch_size": size}}
@@ -51,7 +58,8 @@ def train_several(
             parts += [f"part{fold + 1}"] if protocol.folds else []
             names.append("-".join(parts))
             console.remark(f"— {names[-1]}, {len(names)} of {len(seeds) * max(1, protocol.folds)}")
-            train_one(choices, protocol, seed, fold, folder / names[-1])
+            of_seed = _with_tokens(choices, tokens.get(seed))
+            train_one(of_seed, protocol, seed, fold, folder / names[-1])
     write_members(folder, names, ensemble=ensemble)
     found = summary(folder, names)
     if as_json:
@@ -89,6 +97,10 @@ def _refitted(choices: Mapping[str, Any], seed: int, out: Path) -> Prepared:
     prepared = _prepare(whole, Protocol(name="last"), seed, 0)
     words = f"refit: all {len(prepared.train)} cases of TRAIN, {epochs} epochs as {search.name} found"
     return replace(prepared, config=replace(prepared.config, protocol=words))
+
+
+def _with_tokens(choices: Mapping[str, Any], tokens: str | None) -> Mapping[str, Any]:
+    return choices if tokens is None else {**choices, "asked": {**choices["asked"], "tokens": tokens}}
 
 
 def _prepare(choices: Mapping[str, Any], protocol: Protocol, seed: int, fold: int) -> Prepared:

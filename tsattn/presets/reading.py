@@ -11,13 +11,18 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from tsattn.config import ModelConfig, Rules, TrainingConfig
+from tsattn.config import EnsembleConfig, ModelConfig, Rules, TrainingConfig
 from tsattn.errors import InputError
 from tsattn.presets.values import called, read_value, shortened
 
 LARGEST = 1 << 20
 """Bytes of a file; a recipe has a few hundred."""
-SECTIONS: dict[str, type[Any]] = {"model": ModelConfig, "training": TrainingConfig, "rules": Rules}
+SECTIONS: dict[str, type[Any]] = {
+    "model": ModelConfig,
+    "training": TrainingConfig,
+    "rules": Rules,
+    "ensemble": EnsembleConfig,
+}
 _ELSEWHERE = {
     "channels": "the data say how many channels there are",
     "classes": "the data say how many classes there are",
@@ -28,7 +33,7 @@ _FLAGS = {"lr": "learning_rate", "val-fraction": "validation", "val_fraction": "
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """A recipe: values for fields of ModelConfig, TrainingConfig and Rules; what it leaves out is not there.
+    """A recipe: values for fields of the configurations in SECTIONS; what it leaves out is not there.
 
     name: as typed, of a preset or a file. places: FILE:LINE of every value that is set, by field.
     """
@@ -38,6 +43,7 @@ class Preset:
     model: dict[str, Any]
     training: dict[str, Any]
     rules: dict[str, Any] = field(default_factory=dict)
+    ensemble: dict[str, Any] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
 

@@ -25,6 +25,7 @@ class Range(NamedTuple):
     holds: Callable[[float], bool]
 
 
+_FEW = Range("from 1 to 100", lambda number: 1 <= number <= 100)
 _COUNT = Range("1 or more", lambda number: number >= 1)
 _POSITIVE = Range("above 0", lambda number: number > 0)
 _NOT_NEGATIVE = Range("0 or more", lambda number: number >= 0)
@@ -35,6 +36,7 @@ RANGES: dict[str, Range] = {
     **dict.fromkeys(("width", "heads", "layers", "feed_forward", "epochs", "batch_size", "patience"), _COUNT),
     **dict.fromkeys(("passes", "fewest_steps", "most_tokens", "tokens_a_case"), _COUNT),
     **dict.fromkeys(("dropout", "stochastic_depth", "label_smoothing", "averaging"), _LESS_THAN_ALL),
+    "members": _FEW,
     "learning_rate": _NOT_NEGATIVE,
     "weight_decay": _NOT_NEGATIVE,
     "warm_up": _SHARE,

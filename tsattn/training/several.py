@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,6 @@ from tsattn.training.preparing import Prepared
 MOST_SEEDS = 1000
 REPORTED_TO = "training.track"
 """It may differ between a training and its going on: it changes nothing of it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Member:
-    """One of several: the name of its folder, and its training as it would begin."""
-
-    name: str
-    prepare: Callable[[], Prepared]
 
 
 def parse_seeds(text: str) -> list[int]:
