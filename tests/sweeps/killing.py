@@ -24,7 +24,7 @@ import tsattn.sweeps.workflow
 import tsattn.training.workflow  # noqa: F401
 from tsattn.cli.app import main
 from tsattn.sweeps import one
-from tsattn.sweeps.one import Job
+from tsattn.sweeps.job import Job
 from tsattn.sweeps.processes import last_line
 from tsattn.sweeps.running import run
 

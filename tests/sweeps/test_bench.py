@@ -85,7 +85,11 @@ def test_a_time_budget_is_a_duration() -> None:
         (["GunPoint", "--baseline", "roket"], "Did you mean 'rocket'"),
         (["GunPoint", "--grid", "heads=7"], "softmax heads=7:"),
         (["GunPoint", "--grid", "width=64,128", "--width", "32"], "--grid and --width"),
-        (["GunPoint", "--protocol", "kfold:3"], "several runs of a cell"),
+        (["GunPoint", "--protocol", "kfold:1"], "at least 2"),
+        (["GunPoint", "--protocol", "refit", "--val-fraction", "0"], "more than 0"),
+        (["GunPoint", "--grid", "preset=base,fats"], "Did you mean 'fast'"),
+        (["GunPoint", "--grid", "preset=base,fast", "--preset", "fast"], "--grid and --preset"),
+        (["GunPoint", "--grid", "preset=base,./base.yaml"], "preset=base is asked for twice"),
         (["GunPoint", "--protocol", "last", "--val-fraction", "0.2"], "both say what is held out"),
         (["GunPoint", "--attention", "mine.py:cold"], "mine.py"),
         (["GunPoint", "--augment", "jiter:0.1"], "jitter"),
@@ -101,6 +105,7 @@ def test_what_cannot_be_is_said_before_anything_is_computed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [f"{case},{case % 3},{'ab'[case % 2]}" for case in range(8)]
+    Path("base.yaml").write_text("preset: base\n", "utf-8")
     Path("cases.csv").write_text("\n".join(["x_0,x_1,label", *rows]) + "\n", "utf-8")
     status, out, err = bench(monkeypatch, capsys, *words, "-o", "sweep")
     assert (status, out) == (2, "")
@@ -139,6 +144,44 @@ def test_cheap_cells_come_first_and_typing_more_adds(
     assert status == 2
     assert "epochs is 60 and not 2" in err
     assert len(list(read_cells(tmp_path))) == 8
+
+
+def test_several_presets_are_columns_and_one_that_changes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my own.yaml").write_text("preset: fast\ntraining:\n  epochs: 7\n", "utf-8")
+    words = ["GunPoint", "--attention", "bn", "--seeds", "1", "-o", "sweep", "--grid"]
+    assert bench(monkeypatch, capsys, *words, "preset=base,my own.yaml")[0] == 0
+    assert bench(monkeypatch, capsys, *words, "preset=fast")[0] == 0
+    cells = list(read_cells(tmp_path / "sweep"))
+    assert [cell.method for cell in cells] == ["bn preset=base", "bn preset=fast", "bn preset=my own"]
+    assert cells[-1].grid == {"preset": "my own"}
+    noted = yaml.safe_load(Path("sweep/sweep.yaml").read_text("utf-8"))
+    assert noted["grid"] == {"preset": ["base", "my own.yaml", "fast"]}
+    assert noted["presets"]["my own"]["epochs"] == 7
+    Path("my own.yaml").write_text("preset: fast\ntraining:\n  epochs: 8\n", "utf-8")
+    status, _, err = bench(monkeypatch, capsys, *words, "preset=my own.yaml")
+    assert status == 2
+    assert "preset my own.epochs is 7 and not 8" in err
+
+
+def test_kfold_takes_data_without_test_and_a_cell_a_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seeds are other parts of TRAIN, also for what has no seed of its own."""
+    place = tmp_path / "cases.csv"
+    place.write_text("x_0,x_1,label\n1,2,a\n3,4,b\n5,6,a\n7,8,b\n", "utf-8")
+    words = [str(place), "--label", "label", "--attention", "none", "--baseline", "1nn-dtw", "--seeds", "2"]
+    status, out, _ = bench(
+        monkeypatch, capsys, *words, "--protocol", "kfold:2", "-o", str(tmp_path / "sweep")
+    )
+    assert status == 0
+    assert "TEST was not read" in out
+    assert [cell.seed for cell in read_cells(tmp_path / "sweep")] == [0, 1]
+    assert "protocol: kfold:2" in (tmp_path / "sweep" / "sweep.yaml").read_text("utf-8")
+    status, _, err = bench(monkeypatch, capsys, *words, "-o", str(tmp_path / "sweep"))
+    assert (status, "--protocol kfold:5 judges on parts of TRAIN" in err) == (2, True)
 
 
 def test_a_folder_that_is_no_sweep_or_is_at_work_is_refused(

@@ -15,8 +15,8 @@ import pytest
 from tsattn.errors import InputError
 from tsattn.host import peak_memory
 from tsattn.sweeps.cell import Cell, cell_folder, read_cell
+from tsattn.sweeps.job import Job
 from tsattn.sweeps.methods import Method
-from tsattn.sweeps.one import Job
 from tsattn.sweeps.plan import Task
 from tsattn.sweeps.processes import Here
 from tsattn.sweeps.request import Size, Source

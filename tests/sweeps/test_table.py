@@ -159,6 +159,36 @@ def test_best_on_test_is_marked_and_ranked_only_if_asked() -> None:
     assert asked.best["A"] == {"bn †"}
 
 
+def crossed(folds: int = 5) -> list[Cell]:
+    return [
+        cell(data, method, accuracy=0.9, folds=folds, protocol=f"kfold:{folds}: each part")
+        for data in ("A", "B")
+        for method in ("softmax", "bn")
+    ]
+
+
+def test_cross_validated_figures_are_ranked_among_themselves_alone() -> None:
+    alone = compare(crossed())
+    assert (alone.folds, alone.judged) == (5, "cross-validated on TRAIN")
+    assert set(alone.ranks) == {"softmax", "bn"}
+    assert alone.notes[0].startswith("The figures are cross-validated on TRAIN: each of 5 parts")
+    beside = [cell(data, method) for data in ("A", "B") for method in ("softmax", "sh")]
+    for rank_all in (False, True):
+        mixed = compare([*crossed(), *beside], rank_all=rank_all)
+        assert (mixed.folds, mixed.judged) == (0, "on TEST")
+        assert set(mixed.ranks) == {"softmax", "sh"}
+        assert mixed.best["A"] == {"softmax", "sh"}
+        assert {one.label for one in mixed.methods} == {"softmax", "sh", "softmax §", "bn §"}
+        assert mixed.notes[0].startswith("§ Cross-validated on TRAIN")
+
+
+def test_cross_validated_figures_are_not_ranked_beside_published_ones() -> None:
+    some = [cell("Handwriting", m, folds=2, protocol="kfold:2: x") for m in ("softmax", "bn")]
+    one = compare(some, published=published(), rank_all=True)
+    assert set(one.ranks) == {"softmax", "bn"}
+    assert any("Published figures are on TEST" in note for note in one.notes)
+
+
 def test_published_results_stand_beside_ours() -> None:
     one = compare(cells(), published=published())
     by_label = {method.label: method for method in one.methods}
@@ -200,6 +230,8 @@ def test_cells_that_are_not_alike_are_noted() -> None:
         ([cell("A", "bn")], {}, "one method only, bn"),
         ([failed("A", "bn", "no memory left")], {}, "All 1 cells failed"),
         ([cell("A", m, protocol="best-on-test: x") for m in ("bn", "sh")], {}, "Type --best-on-test"),
+        ([*crossed(2), *crossed(5)], {}, "cells of kfold:2 and kfold:5"),
+        ([*crossed(2), cell("A", "bn")], {}, "not ranked beside figures on TEST"),
     ],
 )
 def test_what_cannot_be_compared_is_said(some: list[Cell], options: dict[str, str], message: str) -> None:

@@ -66,7 +66,7 @@ from tsattn.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
     from tsattn.sweeps.cell import Cell
-    from tsattn.sweeps.one import Job
+    from tsattn.sweeps.job import Job
     from tsattn.sweeps.plan import Task
     from tsattn.sweeps.processes import Process
     from tsattn.sweeps.workflow import Sweep
@@ -258,6 +258,8 @@ def _show(sweep: Sweep, done: dict[Task, Cell], left: list[Task], stopped: str, 
     from tsattn.cli.bench_view import grid
 
     console.show(grid(sweep.tasks, done))
+    if sweep.request.recipe.folds:
+        console.show("Of cases of TRAIN that were held out in turn; TEST was not read.")
     failed = [cell for cell in done.values() if cell.status == "failed"]
     console.show(f"{escape(str(sweep.folder))}: {progress}" + (f", {len(failed)} failed" if failed else ""))
     for message in dict.fromkeys(cell.message for cell in failed):
@@ -274,6 +276,7 @@ def _document(
     ended = [done[task] for task in sweep.tasks if task in done]
     return {
         "sweep": str(sweep.folder),
+        "protocol": sweep.request.recipe.protocol,
         "cells": len(sweep.tasks),
         "done": [
             {"data": cell.data, "method": cell.method, "seed": cell.seed, **cell.metrics}

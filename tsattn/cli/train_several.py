@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,15 +87,14 @@ def _refitted(choices: Mapping[str, Any], seed: int, out: Path) -> Prepared:
     """All of TRAIN for as many epochs as were best on held-out cases."""
     from tsattn.runs.files import METRICS
     from tsattn.training.protocols import Protocol
+    from tsattn.training.several import as_refit
 
     search = out.with_name(f"{out.name}-search")
     train_one(choices, Protocol(name="holdout"), seed, 0, search)
     epochs = json.loads((search / METRICS).read_text("utf-8"))["epoch"]
     asked = {**choices["asked"], "epochs": epochs, "validation": None}
     whole = {**choices, "asked": asked, "holding": {}}
-    prepared = _prepare(whole, Protocol(name="last"), seed, 0)
-    words = f"refit: all {len(prepared.train)} cases of TRAIN, {epochs} epochs as {search.name} found"
-    return replace(prepared, config=replace(prepared.config, protocol=words))
+    return as_refit(_prepare(whole, Protocol(name="last"), seed, 0), epochs, search)
 
 
 def _with_tokens(choices: Mapping[str, Any], tokens: str | None) -> Mapping[str, Any]:

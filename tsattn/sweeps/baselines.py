@@ -46,12 +46,17 @@ class Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What a fitted baseline says of TEST. probabilities: (cases, classes); 0 and 1 where it gives none."""
+    """What a fitted baseline says of cases that it was not fitted on.
+
+    probabilities: (cases, classes); 0 and 1 where it gives none. how: name and version. done: to series
+    first, in words.
+    """
 
     probabilities: NDArray[np.float64]
     train_seconds: float
     inference_seconds: float
-    protocol: str
+    how: str
+    done: tuple[str, ...]
 
 
 def _rocket(seed: int, threads: int) -> Any:
@@ -132,14 +137,10 @@ def find_baseline(word: str) -> Baseline:
 
 
 def judge(baseline: Baseline, train: Collection, test: Collection, seed: int, threads: int) -> Judged:
-    """Fits on all of TRAIN and answers every case of TEST. InputError where cases have no label each."""
+    """Fits on all of `train`, which has a label a case, and answers every case of `test`."""
     import aeon
 
-    if train.labels is None or test.labels is None:
-        raise InputError(
-            f"{baseline.word} takes cases with a label each, and here labels hold for timepoints. "
-            "Cut the recordings into cases first."
-        )
+    assert train.labels is not None
     fit_on, answer, done = as_aeon_wants(baseline, train, test)
     classifier = baseline.build(seed, threads)
     begun = time.perf_counter()
@@ -158,8 +159,8 @@ def judge(baseline: Baseline, train: Collection, test: Collection, seed: int, th
         probabilities=probabilities,
         train_seconds=fitted - begun,
         inference_seconds=ended - fitted,
-        protocol=f"{baseline.word} of aeon {aeon.__version__} as it comes: all {len(train)} cases of TRAIN"
-        + "".join(f"; {what}" for what in done),
+        how=f"{baseline.word} of aeon {aeon.__version__} as it comes",
+        done=tuple(done),
     )
 
 
@@ -188,7 +189,7 @@ def as_aeon_wants(
             return *(_each(part) for part in (train, test)), done  # type: ignore[return-value]
     elif not equal or wanted < SHORTEST:
         points = max(wanted, SHORTEST)
-        cut = ", longer ones of TEST cut" if lengths.max() > points else ""
+        cut = ", longer ones cut" if lengths.max() > points else ""
         done.append(f"series padded with zeros to {points} timepoints{cut}")
         train, test = (_padded(part, points) for part in (train, test))
     return *(_whole(part) for part in (train, test)), done  # type: ignore[return-value]

@@ -21,7 +21,7 @@ from tsattn.errors import InputError
 FORMAT = 1
 CELLS, CELL = "cells", "cell.json"
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss")
-"""On TEST; log loss, in nats, is None where a method gives no probabilities."""
+"""On TEST, or of kfold on parts of TRAIN; log loss, in nats, is None where there are no probabilities."""
 
 Kind = Literal["transformer", "baseline"]
 Status = Literal["done", "failed"]
@@ -35,6 +35,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "status": (str,),
     "message": (str,),
     "protocol": (str,),
+    "folds": (int,),
     "metrics": (dict,),
     **dict.fromkeys(("train_cases", "test_cases", "length", "channels", "classes", "parameters"), (int,)),
     **dict.fromkeys(("train_seconds", "inference_cases_per_second"), (int, float)),
@@ -52,7 +53,8 @@ class Cell:
 
     data: name of the set. method: the label as shown, e.g. `bn+sh`, `softmax width=64`, `rocket`.
     grid: values of --grid by option. message: of a failure, else ''. protocol: how the model was chosen;
-    begins with `best-on-test` where TEST chose it. metrics: METRICS on TEST.
+    begins with `best-on-test` where TEST chose it. folds: parts of TRAIN that were held out in turn and
+    judged together, so that the metrics say nothing of TEST; 0 where they are of TEST. metrics: METRICS.
     length: the longest training case, in timepoints. parameters: None for a baseline.
     train_seconds: wall clock. peak_memory_bytes: the largest resident set of the cell's process.
     packages: versions by name. fingerprint: of the training cases. finished: ISO time, UTC.
@@ -67,6 +69,7 @@ class Cell:
     grid: dict[str, Any] = field(default_factory=dict)
     message: str = ""
     protocol: str = ""
+    folds: int = 0
     metrics: dict[str, float | None] = field(default_factory=dict)
     train_cases: int | None = None
     test_cases: int | None = None

@@ -14,8 +14,9 @@ LOWER_IS_BETTER = frozenset({"log_loss"})
 TITLES = dict(zip(METRICS, ("Accuracy", "Balanced accuracy", "Macro F1", "Log loss"), strict=True))
 
 Kind = Literal["transformer", "baseline", "published"]
-Standing = Literal["honest", "best-on-test", "unknown"]
-"""How far TEST speaks of new cases: it chose nothing, it chose the epoch, or nobody says."""
+Standing = Literal["honest", "best-on-test", "unknown", "cross-validated"]
+"""How far figures speak of new cases: TEST chose nothing, it chose the epoch, nobody says; or the figures are
+of parts of TRAIN, each held out in turn, and TEST was not read."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ class Failure:
 class Comparison:
     """The figures of a table.
 
-    metric: one of METRICS. methods: ranked ones first, by mean rank. scores: by (data set, method), absent
+    metric: one of METRICS. folds: of TRAIN, whose held-out cases the ranked figures are of; 0 where they are
+    of TEST. methods: ranked ones first, by mean rank. scores: by (data set, method), absent
     where there is no cell. common: data sets on which every ranked method has a score; means, ranks, costs
     and `against` are over these alone, and empty where there is none. best: by data set, the ranked methods
     that are best or not told apart from the best. friedman: p over all ranked methods, None where there
@@ -118,6 +120,7 @@ class Comparison:
     """
 
     metric: str
+    folds: int = 0
     data: tuple[DataSet, ...]
     methods: tuple[Method, ...]
     scores: Mapping[tuple[str, str], Score]
@@ -136,6 +139,11 @@ class Comparison:
     def lower_is_better(self) -> bool:
         """Of the metric."""
         return self.metric in LOWER_IS_BETTER
+
+    @property
+    def judged(self) -> str:
+        """Which cases the ranked figures are of, in words after the metric."""
+        return "cross-validated on TRAIN" if self.folds else "on TEST"
 
     @property
     def ranked(self) -> tuple[Method, ...]:

@@ -66,9 +66,9 @@ def _walk(top: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _in_sweep(folder: Path) -> bool:
-    """Whether a sweep works on it: DIR/cells/DATA/METHOD/seedK beside DIR/sweep.yaml."""
+    """Whether a sweep works on it: somewhere below DIR/cells, beside DIR/sweep.yaml."""
     above = folder.absolute().parents
-    return len(above) > 3 and above[2].name == CELLS and (above[3] / SWEEP).is_file()
+    return any(place.name == CELLS and (place.parent / SWEEP).is_file() for place in above)
 
 
 def _runs(folders: Sequence[Path]) -> list[PlainRun]:

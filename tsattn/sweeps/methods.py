@@ -7,16 +7,19 @@ import difflib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import yaml
 
 from tsattn.config import WORDS, ModelConfig, TrainingConfig
 from tsattn.errors import InputError
+from tsattn.presets.reading import load_preset
 from tsattn.presets.values import read_value
 from tsattn.sweeps.baselines import find_baseline
 from tsattn.sweeps.cell import Kind
 
+PRESET = "preset"
 _SHORT = {"lr": "learning_rate"}
 _OF_A_CELL = {"channels", "classes", "attention", "seed", "track", "validation", "keep_epoch", "pretrained"}
 """Fields that data, seed or protocol decide, or another option of the sweep."""
@@ -27,7 +30,8 @@ class Method:
     """A column of the table.
 
     label: as shown, e.g. `bn+sh width=64`. word: of the attention as typed, or of the baseline.
-    grid: values by option, as shown. asked: the same by field of the configurations.
+    grid: values by option, as shown. asked: the same by field of the configurations. preset: that of the
+    grid, as typed; '' for that of the recipe.
     """
 
     label: str
@@ -35,6 +39,7 @@ class Method:
     word: str
     grid: dict[str, Any] = field(default_factory=dict)
     asked: dict[str, Any] = field(default_factory=dict)
+    preset: str = ""
 
 
 def split_words(texts: Sequence[str]) -> list[str]:
@@ -57,7 +62,8 @@ def split_words(texts: Sequence[str]) -> list[str]:
 def parse_grid(texts: Sequence[str]) -> dict[str, list[Any]]:
     """'width=64,128' is width at these two values; several are every combination.
 
-    InputError for an option that a grid cannot have and a value that it cannot take.
+    preset=base,my.yaml are presets, as typed. InputError for an option that a grid cannot have and a value
+    that it cannot take.
     """
     grid: dict[str, list[Any]] = {}
     for text in texts:
@@ -66,6 +72,11 @@ def parse_grid(texts: Sequence[str]) -> dict[str, list[Any]]:
         values = split_words([rest])
         if not equals or not values or option in grid:
             raise InputError(f"--grid {text}: expected an option, once, and its values, as in width=64,128.")
+        if option == PRESET:
+            for value in values:
+                load_preset(value)
+            grid[PRESET] = list(values)
+            continue
         hint = _hint_of(option, text)
         for value in values:
             try:
@@ -91,35 +102,34 @@ def methods(
     for spec in attentions:
         plain = resolve(spec)
         for values in itertools.product(*grid.values()):
-            point = dict(zip(grid, values, strict=True))
+            typed = dict(zip(grid, values, strict=True))
+            point = {**typed, PRESET: Path(typed[PRESET]).stem} if PRESET in typed else typed
             found.append(
                 Method(
                     label=" ".join([plain, *(f"{option}={value}" for option, value in point.items())]),
                     kind="transformer",
                     word=spec,
                     grid=point,
-                    asked={field_of(option): value for option, value in point.items()},
+                    asked={field_of(option): value for option, value in point.items() if option != PRESET},
+                    preset=typed.get(PRESET, ""),
                 )
             )
     found += [Method(label=find_baseline(word).word, kind="baseline", word=word) for word in baselines]
     labels = [method.label for method in found]
     if twice := next((label for label in labels if labels.count(label) > 1), None):
-        raise InputError(f"{twice} is asked for twice. Type it once.")
+        raise InputError(f"{twice} is asked for twice. Type it once, or give one of two files another name.")
     return found
 
 
-def check_method(method: Method, recipe: Mapping[str, Any]) -> None:
-    """InputError where a transformer of this recipe cannot be built, before anything is trained.
-
-    recipe: values by field, of the preset and as typed.
-    """
+def check_method(method: Method, values: Mapping[str, Any]) -> None:
+    """InputError where a transformer cannot be built with these values by field, before any is trained."""
     if method.kind == "baseline":
         return
     from tsattn.models.attention.foreign import resolve
     from tsattn.models.classifier import TransformerClassifier
     from tsattn.training.augment import parse_augmentation
 
-    said = {**recipe, **method.asked, "attention": resolve(method.word)}
+    said = {**values, "attention": resolve(method.word)}
     model = {name: value for name, value in said.items() if name in _fields(ModelConfig)}
     try:
         TransformerClassifier(ModelConfig(**{**model, "channels": 2, "classes": 2}))
@@ -133,7 +143,7 @@ def _hint_of(option: str, text: str) -> Any:
     hints = {**get_type_hints(ModelConfig), **get_type_hints(TrainingConfig)}
     known = [name for name in hints if name not in _OF_A_CELL]
     if field_of(option) not in known:
-        options = [*(name.replace("_", "-") for name in known), *_SHORT]
+        options = [*(name.replace("_", "-") for name in known), *_SHORT, PRESET]
         near = difflib.get_close_matches(option, options, n=1, cutoff=0.5)
         meant = f" Did you mean '{near[0]}'?" if near else ""
         raise InputError(

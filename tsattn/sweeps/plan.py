@@ -43,10 +43,11 @@ class Task:
 def tasks(request: Request, methods: list[Method], folder: Path) -> list[Task]:
     """Every cell, cheap ones first; of equal cost a seed of every method before the next seed."""
     found: list[Task] = []
+    folds = request.recipe.folds
     for source in request.sources:
         for place, seed in enumerate(request.seeds):
             for method in methods:
-                if place and method.kind == "baseline" and not find_baseline(method.word).seeded:
+                if place and not folds and not _seeded(method):
                     continue  # every seed would give the same
                 found.append(
                     Task(
@@ -55,20 +56,26 @@ def tasks(request: Request, methods: list[Method], folder: Path) -> list[Task]:
                         seed=seed,
                         folder=cell_folder(folder, source.name, method.label, seed),
                         place=len(found),
-                        cost=cost(method, source.size, request.recipe.values()),
+                        cost=cost(method, source.size, request.values(method), folds),
                     )
                 )
     return sorted(found, key=lambda task: task.cost)
 
 
-def cost(method: Method, size: Size, recipe: Mapping[str, Any]) -> float:
-    """Units that a cell costs. recipe: values by field that are not left to the rules."""
+def _seeded(method: Method) -> bool:
+    return method.kind == "transformer" or find_baseline(method.word).seeded
+
+
+def cost(method: Method, size: Size, said: Mapping[str, Any], folds: int = 0) -> float:
+    """Units that a cell costs. said: values by field that are not left to the rules."""
+    if folds:
+        part = Size(train=size.train - size.train // folds, test=size.train // folds, length=size.length)
+        return START + folds * (cost(method, part, said) - START)
     timepoints = (size.train + size.test) * size.length
     if method.kind == "baseline":
         baseline = find_baseline(method.word)
         pairs = size.train * size.test * size.length**2
         return START + baseline.cost * timepoints + baseline.pairs * pairs
-    said = {**recipe, **method.asked}
     batch = said.get("batch_size")
     if not isinstance(batch, int):
         batch = 16 if size.train < 1000 else 32 if size.train < 4000 else 64

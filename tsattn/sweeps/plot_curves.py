@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from tsattn.card import BEST_ON_TEST
 from tsattn.sweeps.comparison import Comparison
 from tsattn.sweeps.plots import Look, looks
-from tsattn.sweeps.table import MARKS
+from tsattn.sweeps.table import label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,10 +44,9 @@ def curves(comparison: Comparison, placed: Sequence[Placed]) -> Figure | str:
 
     found: dict[str, list[tuple[str, Curve]]] = defaultdict(list)
     for one in placed:
-        if one.cell.status == "done" and (curve := read_curve(one.folder / HISTORY)) is not None:
-            chosen_on_test = one.cell.protocol.startswith(BEST_ON_TEST)
-            label = one.cell.method + MARKS["best-on-test" if chosen_on_test else "honest"]
-            found[one.cell.data].append((label, curve))
+        if one.cell.status == "done":
+            label = label_of(one.cell, comparison.folds)
+            found[one.cell.data] += [(label, curve) for curve in _of(one)]
     if not found:
         return "no run has a history.csv"
     style = looks(comparison)
@@ -64,6 +62,14 @@ def curves(comparison: Comparison, placed: Sequence[Placed]) -> Figure | str:
         axes.set_visible(False)
     _legend(figure, style, {label for some in found.values() for label, _ in some})
     return figure
+
+
+def _of(one: Placed) -> Iterator[Curve]:
+    """The curve of a cell's run, or of each of its parts."""
+    inside = [f"fold{fold}" for fold in range(one.cell.folds)] or ["."]
+    for name in inside:
+        if (curve := read_curve(one.folder / name / HISTORY)) is not None:
+            yield curve
 
 
 def read_curve(place: Path) -> Curve | None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tsattn.sweeps.comparison import Comparison
+from tsattn.sweeps.comparison import TITLES, Comparison
 from tsattn.sweeps.plots import Look, axis_title, looks, scale
 
 if TYPE_CHECKING:
@@ -61,9 +61,8 @@ def differences(comparison: Comparison, placed: Sequence[Placed]) -> Figure | st
     axes.grid(False, axis="y")
     axes.tick_params(axis="y", length=0)
     unit = "nats, right is better" if comparison.lower_is_better else "points"
-    axes.set_xlabel(
-        f"difference of {axis_title(comparison).split(' on ')[0]} to {comparison.reference}, {unit}"
-    )
+    metric = TITLES[comparison.metric].lower()
+    axes.set_xlabel(f"difference of {metric} to {comparison.reference}, {unit}")
     _legend(axes)
     return figure
 

@@ -128,7 +128,7 @@ def scale(comparison: Comparison) -> float:
 def axis_title(comparison: Comparison) -> str:
     """Of the metric."""
     unit = "nats, less is better" if comparison.lower_is_better else "%"
-    return f"{TITLES[comparison.metric].lower()} on TEST, {unit}"
+    return f"{TITLES[comparison.metric].lower()} {comparison.judged}, {unit}"
 
 
 def _file(figure: Figure, form: str) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tsattn.sweeps.one import Job
+from tsattn.sweeps.job import Job
 
 CELL_PROCESS = (sys.executable, "-m", "tsattn.sweeps.one")
 STOPPED = 130

@@ -16,7 +16,7 @@ from typing import Any
 
 from tsattn.errors import CheckFailed, InputError
 from tsattn.inference.ray_engine import Cluster, connected
-from tsattn.sweeps.one import Job
+from tsattn.sweeps.job import Job
 from tsattn.sweeps.processes import CELL_PROCESS, STOPPED, Process, last_line, let_go, started
 
 LOOK = 0.1

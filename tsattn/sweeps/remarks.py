@@ -20,10 +20,29 @@ def notes(
     cells: by method, none of what was published. lacking: data sets without a score, by ranked method.
     """
     own = [cell for some in cells.values() for cell in some]
+    yield from _crossed(cells)
     yield from _left_out(lacking, sets, common)
     yield from _standing(cells)
     yield from _runs(own)
     yield from _unlike(own)
+
+
+def _crossed(cells: Mapping[Method, Sequence[Cell]]) -> Iterator[str]:
+    """What figures without TEST mean, where there are some."""
+    crossed = [method for method in cells if method.standing == "cross-validated"]
+    if not crossed:
+        return
+    folds = cells[crossed[0]][0].folds
+    how = (
+        f"cross-validated on TRAIN: each of {folds} parts was held out in turn and answered by a model that "
+        "was trained on the others, and a figure is of all these cases together"
+    )
+    if crossed[0].ranked:
+        yield f"The figures are {how}. TEST was not read; they choose a recipe, and are no results on TEST."
+        if any(not of for of in cells.values()):
+            yield "Published figures are on TEST, so they are not ranked beside these."
+    else:
+        yield f"§ {how[0].upper()}{how[1:]}; not ranked beside figures on TEST."
 
 
 def _left_out(

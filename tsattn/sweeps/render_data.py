@@ -64,6 +64,7 @@ def document(one: Comparison) -> dict[str, Any]:
         }
     return {
         "metric": one.metric,
+        "folds": one.folds,
         "reference": one.reference,
         "data": [dataclasses.asdict(data) for data in one.data],
         "methods": [dataclasses.asdict(method) for method in one.methods],

@@ -20,6 +20,7 @@ LETTERS = {
     "…": r"\dots{}",
     "†": r"$\dagger$",
     "‡": r"$\ddagger$",
+    "§": r"\S{}",
     "×": r"$\times$",
 }
 NARROW = "p{0.3\\linewidth}"

@@ -15,6 +15,8 @@ import yaml
 from tsattn import __version__
 from tsattn.data.atomic import whole_file
 from tsattn.errors import InputError
+from tsattn.sweeps.methods import PRESET, Method
+from tsattn.training.protocols import parse_protocol
 
 SWEEP, FORMAT = "sweep.yaml", 1
 
@@ -53,14 +55,15 @@ class Recipe:
     table: dict[str, str] = field(default_factory=dict)
     registry: str = ""
 
-    def values(self) -> dict[str, Any]:
-        """By field: what the preset sets and, before it, what was typed."""
-        return {**self.preset_sets, **self.options}
+    @property
+    def folds(self) -> int:
+        """Of a protocol kfold, 0 of others."""
+        return parse_protocol(self.protocol).folds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A whole sweep, resolved."""
+    """A whole sweep, resolved. presets: what those of the grid set, by their name as shown."""
 
     sources: tuple[Source, ...]
     attentions: tuple[str, ...]
@@ -68,6 +71,12 @@ class Request:
     grid: dict[str, list[Any]]
     seeds: tuple[int, ...]
     recipe: Recipe
+    presets: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def values(self, method: Method) -> dict[str, Any]:
+        """By field: what the method's preset sets; before it what was typed, and its place in the grid."""
+        sets = self.presets[method.grid[PRESET]] if method.preset else self.recipe.preset_sets
+        return {**sets, **self.recipe.options, **method.asked}
 
 
 def note(folder: Path, request: Request) -> None:
@@ -100,6 +109,7 @@ def _document(request: Request) -> dict[str, Any]:
         "baselines": list(request.baselines),
         "seeds": list(request.seeds),
         "grid": {option: list(values) for option, values in request.grid.items()},
+        "presets": request.presets,
         **asdict(request.recipe),
     }
 
@@ -115,6 +125,9 @@ def _together(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> d
         for one in new["data"]
         if sources.get(one["name"], one["source"]) != one["source"]
     ]
+    was, now = old.get("presets", {}), new["presets"]
+    both = [name for name in was if name in now]
+    differing += _differing({name: was[name] for name in both}, {name: now[name] for name in both}, "preset ")
     if differing:
         said = "; ".join(f"{name} is {was!r} and not {now!r}" for name, was, now in differing)
         raise InputError(
@@ -125,7 +138,7 @@ def _together(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> d
         for option in _union(list(old["grid"]), list(new["grid"]))
     }
     added = {name: _union(old[name], new[name]) for name in ("data", "attentions", "baselines", "seeds")}
-    return {**old, **added, "grid": grid}
+    return {**old, **added, "grid": grid, "presets": {**was, **now}}
 
 
 def _differing(
@@ -155,6 +168,8 @@ def _read(place: Path) -> dict[str, Any]:
         for name, kind in kinds.items():
             if not isinstance(raw[name], kind):
                 raise TypeError(f"{name} is {raw[name]!r}")
+        if not isinstance(raw.get("presets", {}), dict):
+            raise TypeError(f"presets is {raw['presets']!r}")
         for one in raw["data"]:
             str(one["name"]), str(one["source"])
     except (OSError, yaml.YAMLError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:

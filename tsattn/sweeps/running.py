@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from tsattn import __version__
 from tsattn.errors import InputError
 from tsattn.sweeps.cell import Cell, read_cell, write_cell
-from tsattn.sweeps.one import Job, now
+from tsattn.sweeps.job import Job, now
 from tsattn.sweeps.plan import Task
 from tsattn.sweeps.processes import STOPPED, Here, Process, in_words
 

@@ -68,7 +68,7 @@ def _scores(one: Comparison) -> Sheet:
             (Item("mean rank"), *_summed(labels, ranks, lower=True)),
         ]
     return Sheet(
-        title=f"{TITLES[one.metric]} on TEST, {unit(one)}",
+        title=f"{TITLES[one.metric]}{',' * bool(one.folds)} {one.judged}, {unit(one)}",
         header=("data set", *labels),
         rows=(*rows, *foot),
         footed=len(foot),

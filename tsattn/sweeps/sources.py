@@ -40,8 +40,13 @@ def find_sources(
     collections: Sequence[str],
     table: TableOptions,
     registry: Path | None,
+    *,
+    judged: bool = True,
 ) -> list[Source]:
-    """Every set that is named one way or another, once each. InputError for what is none, or has no TEST."""
+    """Every set that is named one way or another, once each. InputError for what is none, or has no TEST.
+
+    judged: on TEST; else TEST need not be there and is not looked at.
+    """
     words = list(typed)
     if archives:
         entries = load_registry(registry)
@@ -51,7 +56,7 @@ def find_sources(
         raise InputError("On which data? Type names or files, or --archive uea, or --collection uea10.")
     found: dict[str, Source] = {}
     for word in dict.fromkeys(words):
-        source = _source(word, table, registry)
+        source = _source(word, table, registry, judged=judged)
         other = found.setdefault(source.name, source)
         if other.source != source.source:
             raise InputError(
@@ -70,26 +75,30 @@ def _collection(word: str) -> tuple[str, ...]:
     )
 
 
-def _source(word: str, table: TableOptions, registry: Path | None) -> Source:
+def _source(word: str, table: TableOptions, registry: Path | None, *, judged: bool) -> Source:
     if not (looks_like_a_path(word) or is_glob(word) or Path(word).exists()):
         entry = find_entry(word, registry)
         if entry.files is None:
             size = Size(
                 train=entry.train or UNKNOWN.train,
-                test=entry.test or UNKNOWN.test,
+                test=(entry.test or UNKNOWN.test) if judged else 0,
                 length=entry.length or UNKNOWN.length,
             )
             return Source(name=entry.name, source=entry.name, size=size)
     train = load_split(word, "train", table, registry)
-    if train.undivided:
+    if judged and train.undivided:
         raise InputError(
             f"{word}: one file of cases, and a sweep judges on cases that were not trained on. Type "
-            "NAME_TRAIN with NAME_TEST beside it, or a set of your own registry with train and test."
+            "NAME_TRAIN with NAME_TEST beside it, or a set of your own registry with train and test; "
+            "--protocol kfold:5 judges on parts of TRAIN."
         )
-    test = load_split(word, "test", TableOptions.of(train.table) if train.table else table, registry)
+    test_cases = 0
+    if judged:
+        roles = TableOptions.of(train.table) if train.table else table
+        test_cases = len(load_split(word, "test", roles, registry).collection)
     length = int(train.collection.lengths.max(initial=1))
     return Source(
         name=train.name,
         source=word,
-        size=Size(train=len(train.collection), test=len(test.collection), length=length),
+        size=Size(train=len(train.collection), test=test_cases, length=length),
     )

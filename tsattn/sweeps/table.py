@@ -28,7 +28,7 @@ from tsattn.sweeps.ranks import against, friedman, friedman_sentence, mean_ranks
 from tsattn.sweeps.remarks import notes
 
 REFERENCE = "softmax"
-MARKS: dict[Standing, str] = {"honest": "", "best-on-test": " †", "unknown": " ‡"}
+MARKS: dict[Standing, str] = {"honest": "", "best-on-test": " †", "unknown": " ‡", "cross-validated": " §"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,15 +51,17 @@ def compare(
     """The figures of `cells`, with what was published beside them.
 
     reference: label of a ranked method; softmax, else the first, if not given. rank_all: methods whose
-    epoch TEST has chosen, or of which nobody says, are ranked too. InputError for a metric that cells lack,
+    epoch TEST has chosen, or of which nobody says, are ranked too. Cross-validated figures are ranked where
+    there are no others of cells, and never beside figures on TEST. InputError for a metric that cells lack,
     a reference that is not there, and fewer than two methods.
     """
     done = [cell for cell in cells if cell.status == "done"]
     _check_metric(done, metric)
+    folds = _folds(done)
     sets = sorted({cell.data for cell in done}, key=str.lower)
-    columns = [*_own(done, metric), *_within(published, sets)]
+    columns = [*_own(done, metric, folds), *_within(published, sets)]
     columns = [
-        replace(one, method=replace(one.method, ranked=rank_all or one.method.standing == "honest"))
+        replace(one, method=replace(one.method, ranked=_is_ranked(one.method, folds, rank_all=rank_all)))
         for one in columns
     ]
     ranked = [one for one in columns if one.method.ranked]
@@ -78,6 +80,7 @@ def compare(
     p = friedman(values) if common else None
     return Comparison(
         metric=metric,
+        folds=folds,
         data=tuple(_data_set(name, done) for name in sets),
         methods=tuple(replace(one.method, costs=_costs(one.cells, common or sets)) for one in columns),
         scores={(name, one.method.label): score for one in columns for name, score in one.scores.items()},
@@ -108,13 +111,43 @@ def compare(
     )
 
 
-def _own(done: Sequence[Cell], metric: str) -> Iterable[Column]:
+def label_of(cell: Cell, folds: int) -> str:
+    """What a cell's column is called. folds: of the comparison."""
+    standing = _standing(cell)
+    return cell.method + ("" if folds and standing == "cross-validated" else MARKS[standing])
+
+
+def _standing(cell: Cell) -> Standing:
+    if cell.folds:
+        return "cross-validated"
+    return "best-on-test" if cell.protocol.startswith(BEST_ON_TEST) else "honest"
+
+
+def _folds(done: Sequence[Cell]) -> int:
+    """Of cells that are all cross-validated, 0 where TEST judged some. InputError for several numbers."""
+    found = sorted({cell.folds for cell in done} - {0})
+    if len(found) > 1:
+        words = " and ".join(f"kfold:{folds}" for folds in found)
+        raise InputError(
+            f"There are cells of {words}, whose models were trained on different shares of TRAIN. "
+            "Name folders of one of them."
+        )
+    return found[0] if found and all(cell.folds for cell in done) else 0
+
+
+def _is_ranked(method: Method, folds: int, *, rank_all: bool) -> bool:
+    crossed = method.standing == "cross-validated"
+    if folds or crossed:
+        return bool(folds) and crossed
+    return rank_all or method.standing == "honest"
+
+
+def _own(done: Sequence[Cell], metric: str, folds: int) -> Iterable[Column]:
     """A column a label and standing, in the order of labels."""
     groups: dict[tuple[str, Standing], list[Cell]] = defaultdict(list)
     for cell in done:
-        chosen_on_test = cell.protocol.startswith(BEST_ON_TEST)
-        groups[cell.method, "best-on-test" if chosen_on_test else "honest"].append(cell)
-    for (label, standing), cells in sorted(groups.items()):
+        groups[cell.method, _standing(cell)].append(cell)
+    for (_, standing), cells in sorted(groups.items()):
         values: dict[str, list[float]] = defaultdict(list)
         for cell in sorted(cells, key=lambda cell: cell.seed):
             value = cell.metrics[metric]
@@ -122,7 +155,7 @@ def _own(done: Sequence[Cell], metric: str) -> Iterable[Column]:
             values[cell.data].append(value)
         yield Column(
             method=Method(
-                label=label + MARKS[standing],
+                label=label_of(cells[0], folds),
                 kind=cells[0].kind,
                 standing=standing,
                 protocol=", ".join(sorted({cell.protocol.partition(":")[0] for cell in cells})),
@@ -169,9 +202,15 @@ def _check_methods(columns: Sequence[Column], ranked: Sequence[Column], cells: S
             "folders, or type --published to see published results beside it."
         )
     if len(ranked) < 2:
+        few = f"Of {len(columns)} methods {len(ranked) or 'none'} can be ranked: "
+        if any(one.method.standing == "cross-validated" for one in columns):
+            raise InputError(
+                f"{few}figures that are cross-validated on TRAIN are not ranked beside figures on TEST. Name "
+                "the folders of one kind alone."
+            )
         raise InputError(
-            f"Of {len(columns)} methods {len(ranked) or 'none'} can be ranked: of the others TEST has chosen "
-            "the epoch, or nobody says what did. Type --best-on-test to rank them all the same."
+            f"{few}of the others TEST has chosen the epoch, or nobody says what did. Type --best-on-test to "
+            "rank them all the same."
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,17 @@ from tsattn.host import cores
 from tsattn.presets.reading import load_preset
 from tsattn.sweeps import request as requests
 from tsattn.sweeps.cell import CELL, Cell, read_cell
-from tsattn.sweeps.methods import Method, check_method, methods, parse_grid, split_words
-from tsattn.sweeps.one import Job
+from tsattn.sweeps.job import Job
+from tsattn.sweeps.methods import PRESET, Method, check_method, methods, parse_grid, split_words
 from tsattn.sweeps.plan import Task, tasks
 from tsattn.sweeps.request import Recipe, Request
 from tsattn.sweeps.running import LOGS
 from tsattn.sweeps.sources import find_sources
 from tsattn.training.holdout import Holding
-from tsattn.training.protocols import parse_protocol, settle
+from tsattn.training.protocols import Protocol, parse_protocol, settle
 
+DEFAULT = "base"
+"""The preset where none is typed."""
 NONE = "none"
 """For no attention at all."""
 
@@ -92,7 +94,7 @@ class Sweep:
             kind=method.kind,
             word=method.word,
             seed=task.seed,
-            preset=recipe.preset,
+            preset=method.preset or recipe.preset,
             protocol=recipe.protocol,
             device=recipe.device,
             threads=self.threads,
@@ -108,9 +110,9 @@ class Sweep:
 def prepare(asked: Asked) -> Sweep:
     """Everything that can be said before anything is computed is said here, as InputError."""
     requests.check_free(asked.folder)
-    preset = load_preset(asked.preset)
     options = {name: value for name, value in asked.options.items() if value is not None}
-    _check_protocol(asked.protocol, options)
+    protocol = parse_protocol(asked.protocol)
+    settle(Protocol(name="holdout") if protocol.name == "refit" else protocol, options, Holding())
     attentions = [word for word in split_words(asked.attentions) if word != NONE]
     baselines = split_words(asked.baselines)
     grid = parse_grid(asked.grid)
@@ -122,23 +124,30 @@ def prepare(asked: Asked) -> Sweep:
         protocol=asked.protocol,
         device=asked.device,
         options=options,
-        preset_sets={**preset.model, **preset.training},
+        preset_sets=_sets(asked.preset),
         table={name: word for name, word in asked.table.items() if word is not None},
         registry="" if asked.registry is None else str(asked.registry),
     )
-    for method in columns:
-        _check(method, recipe, asked)
-    sources = find_sources(
-        asked.data, asked.archives, asked.collections, TableOptions.of(recipe.table), asked.registry
-    )
     request = Request(
-        sources=tuple(sources),
+        sources=(),
         attentions=tuple(attentions),
         baselines=tuple(baselines),
         grid=grid,
         seeds=asked.seeds,
         recipe=recipe,
+        presets={method.grid[PRESET]: _sets(method.preset) for method in columns if method.preset},
     )
+    for method in columns:
+        _check(method, request, asked)
+    sources = find_sources(
+        asked.data,
+        asked.archives,
+        asked.collections,
+        TableOptions.of(recipe.table),
+        asked.registry,
+        judged=not recipe.folds,
+    )
+    request = replace(request, sources=tuple(sources))
     return Sweep(
         folder=asked.folder,
         request=request,
@@ -149,22 +158,20 @@ def prepare(asked: Asked) -> Sweep:
     )
 
 
-def _check_protocol(word: str, options: dict[str, Any]) -> None:
-    protocol = parse_protocol(word)
-    if protocol.name in ("kfold", "refit"):
-        raise InputError(
-            f"--protocol {word}: makes several runs of a cell, and a sweep takes one. "
-            "Type auto, holdout or last."
-        )
-    settle(protocol, options, Holding())
+def _sets(preset: str) -> dict[str, Any]:
+    found = load_preset(preset)
+    return {**found.model, **found.training}
 
 
-def _check(method: Method, recipe: Recipe, asked: Asked) -> None:
-    if twice := next((name for name in method.asked if name in recipe.options), None):
+def _check(method: Method, request: Request, asked: Asked) -> None:
+    options = request.recipe.options
+    if twice := next((name for name in method.asked if name in options), None):
         raise InputError(f"--grid and --{twice.replace('_', '-')} both say what it is. Type one of them.")
+    if method.preset and asked.preset != DEFAULT:
+        raise InputError("--grid and --preset both name presets. Type one of them.")
     if ".py:" in method.word and not asked.allow_code:
         raise InputError(
             f"--attention {method.word}: its code is kept in the run folders, and judging them runs it from "
             "there. Type --allow-code to allow that."
         )
-    check_method(method, recipe.values())
+    check_method(method, request.values(method))

@@ -62,6 +62,12 @@ def at(prepared: Prepared, place: Path) -> Prepared | None:
     return None if is_finished(place) else replace(prepared, out=place, begun=True)
 
 
+def as_refit(prepared: Prepared, epochs: int, search: Path) -> Prepared:
+    """A training on all of TRAIN that says where its number of epochs comes from."""
+    words = f"refit: all {len(prepared.train)} cases of TRAIN, {epochs} epochs as {search.name} found"
+    return replace(prepared, config=replace(prepared.config, protocol=words))
+
+
 def summary(folder: Path, names: Sequence[str]) -> dict[str, Any]:
     """Metrics of finished members, and mean and standard deviation of each figure over them."""
     members = [{"name": name, **json.loads((folder / name / METRICS).read_text("utf-8"))} for name in names]
