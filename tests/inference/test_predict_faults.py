@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+from tsattn.cli.app import app
 from tsattn.data.columns import TableOptions
+from tsattn.errors import InputError
 from tsattn.inference.pipeline import Wanted, predict_files
 from tsattn.inference.session import OnnxPredictor, open_model
 
@@ -70,3 +78,67 @@ def test_a_carriage_return_in_a_cell_beside_a_faulty_row(model: OnnxPredictor, t
 def test_digits_of_other_scripts_are_a_fault_of_their_row(model: OnnxPredictor, tmp_path: Path) -> None:
     rows = marked(model, tmp_path / "in.csv", "id,x_0,x_1,y_0,y_1\na,1,2,3,4\nb,١٢,2,3,4\n")
     assert [(name, "'١٢'" in (error or "")) for name, error in rows] == [("a", False), ("b", True)]
+
+
+ODD = 'a,"b"\r\nc'
+
+
+def test_odd_text_comes_back_from_every_form_of_output(make_model: MakeModel, tmp_path: Path) -> None:
+    """Read by pandas, as users do; the same name twice would lose a column there."""
+    model = open_model(make_model((ODD, "ü\r", "\u2028😀"), ("x", "y")), "cpu", 2)
+    source, proba = tmp_path / "in.csv", [f"probability_{name}" for name in model.card.classes]
+    rows = [[f"i\r{n}", *np.random.default_rng(n).normal(size=4), f"s\r{n}", "k", "e"] for n in range(30)]
+    header = ["id", "x_0", "x_1", "y_0", "y_1", proba[0], "kept_id", "error"]
+    pd.DataFrame(rows, columns=header).to_csv(source, index=False, quoting=csv.QUOTE_ALL)
+    keep = (proba[0], "id", "kept_id", "id", "error")
+    wanted = Wanted(proba=True, keep=keep, on_error="mark")
+    outputs = [tmp_path / name for name in ("o.csv", "o.parquet", "o.jsonl")]
+    for out in outputs:
+        predict_files(model, [source], out, TableOptions(), batch_size=4, wanted=wanted)
+    tables = [pd.read_csv(outputs[0]), pd.read_parquet(outputs[1]), pd.read_json(outputs[2], lines=True)]
+    kept = [f"kept_{proba[0]}", "kept_id", "kept_kept_id", "kept_error"]
+    for table in tables:
+        assert list(table) == ["id", "label", "confidence", *proba, *kept, "error"]
+        assert table["id"].tolist() == table["kept_id"].tolist() == [row[0] for row in rows]
+        assert table[kept[0]].tolist() == [row[5] for row in rows]
+        assert set(table["label"]) == set(model.card.classes)
+        assert (table["label"] == tables[0]["label"]).all()
+        np.testing.assert_allclose(table[proba], tables[0][proba], atol=2e-6)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes only there")
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_a_file_whose_name_is_no_text(form: str, model: OnnxPredictor, tmp_path: Path) -> None:
+    source = tmp_path / os.fsdecode(b"caf\xe9.csv")
+    source.write_text("time,x,y\n0,1,2\n1,2,3\n")
+    out = tmp_path / f"o.{form}"
+    wanted = Wanted(resume=True)
+    options = TableOptions(layout="file")
+    predict_files(model, [source], out, options, batch_size=4, wanted=wanted, model=str(source))
+    assert b"caf\\udce9" in out.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["", "-o", "o.csv"], "An empty word was typed"),
+        (["a" * 300 + ".csv", "-o", "o.csv"], "File name too long"),
+        (["in.csv", "-o", "a" * 300 + ".csv"], "File name too long"),
+        (["in.csv", "-o", "loop.csv"], "leads back to itself"),
+        (["in.csv", "-o", "o.csv.gz"], "not packed. Type a file ending in .csv, .jsonl or .parquet"),
+        (["in.csv", "-o", "o.csv.gz", "--format", "csv"], "not packed"),
+        (["in.csv", "-o", "o.JSON"], "not written as .json"),
+    ],
+)
+def test_names_that_cannot_be_meant(
+    words: list[str], said: str, make_model: MakeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text("id,x_0,y_0\na,1,2\n")
+    Path("loop.csv").symlink_to("loop.csv")
+    path = make_model(("a", "b"), ("x", "y"))
+    before = sorted(tmp_path.iterdir())
+    done = CliRunner().invoke(app, ["predict", str(path), *words])
+    assert isinstance(done.exception, InputError), done.exception
+    assert said in str(done.exception)
+    assert sorted(tmp_path.iterdir()) == before

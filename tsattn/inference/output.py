@@ -125,7 +125,8 @@ def file_output(
     what is predicted, where it may be gone on with; None where it may not. InputError before the block
     if the place cannot be written.
     """
-    _check_place(path)
+    with writing(path):
+        _check_place(path)
     place = path.resolve()  # a link keeps pointing at the file
     if identity is None:
         partial = place.with_name(f".{place.name}.{os.getpid()}.part")
@@ -184,8 +185,9 @@ def refuse_model(output: Path, model: Path, *, but: tuple[str, ...] = ()) -> Non
 
     but: endings of files in the run folder that may be replaced.
     """
-    if not output.is_file():
-        return
+    with writing(output):
+        if not output.is_file():
+            return
     parts = [model] if model.is_file() else list(model.iterdir()) if model.is_dir() else []
     for part in parts:
         free = part != model and part.name != "history.csv" and part.suffix.lower() in but
@@ -210,7 +212,11 @@ def _check_place(path: Path) -> None:
         raise InputError(f"{path} is no regular file and cannot be replaced. Type another -o.")
     if path.exists() and not os.access(path, os.W_OK):
         raise InputError(f"{path} is write-protected. Type another -o.")
-    if not path.resolve().parent.is_dir():
+    try:
+        folder = path.resolve().parent
+    except RuntimeError:  # of pathlib
+        raise InputError(f"{path} is a link that leads back to itself. Type another -o.") from None
+    if not folder.is_dir():
         raise InputError(
             f"The folder {path.parent} for the output does not exist. Make it, or type another -o."
         )
