@@ -8,14 +8,18 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pandas as pd
 import pytest
+import typer
 from typer.testing import CliRunner
 
+from tsattn.card import ModelCard
 from tsattn.cli.app import app
 from tsattn.data.columns import TableOptions
 from tsattn.errors import InputError
@@ -142,3 +146,62 @@ def test_names_that_cannot_be_meant(
     assert isinstance(done.exception, InputError), done.exception
     assert said in str(done.exception)
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(("classes", "channels"), [(("a", "b", "c"), ("x", "y")), (("a", "b"), ("x",))])
+def test_a_card_that_is_not_the_graph_s(
+    classes: tuple[str, ...], channels: tuple[str, ...], make_model: MakeModel
+) -> None:
+    path = make_model(("a", "b"), ("x", "y"))
+    proto = onnx.load(path)
+    card = ModelCard.from_json(proto.metadata_props[0].value, "")
+    other = replace(card, classes=classes, channels=channels, mean=(), std=())
+    onnx.helper.set_model_props(proto, {"tsattn": other.to_json()})
+    onnx.save(proto, path)
+    with pytest.raises(InputError, match=r"the model card says \d c"):
+        open_model(path, "cpu")
+
+
+def test_streams_that_are_closed(
+    make_model: MakeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a service may be. The files need none of them."""
+    model, source = str(make_model(("a", "b"), ("x", "y"))), tmp_path / "in.csv"
+    source.write_text("id,x_0,y_0\na,1,2\n")
+    monkeypatch.setattr(sys, "stdin", None)
+    main = typer.main.get_command(app)
+    with pytest.raises(InputError, match="stdin is closed"):
+        main(["predict", model, "-", "-o", str(tmp_path / "o.csv")], standalone_mode=False)
+    main(["predict", model, str(source), "-o", str(tmp_path / "o.csv")], standalone_mode=False)
+    assert (tmp_path / "o.csv").exists()
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(InputError, match="stdout is closed"):
+        main(["predict", model, str(source), "-o", "-"], standalone_mode=False)
+
+
+@pytest.mark.parametrize("words", [["no/in.csv"], ["no/*.csv"], ["in.ts"], ["data"]])
+def test_what_may_not_be_looked_at_is_said(
+    words: list[str], make_model: MakeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system's own refusals cannot be had by root, as whom tests may run; so they are made."""
+    model = make_model(("a", "b"), ("x", "y"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "no").mkdir(parents=True)
+    for name in ("data/in.csv", "in.ts"):
+        (tmp_path / name).write_text("id,x_0,y_0\na,1,2\n")
+    stat, scan, opened = os.stat, os.scandir, io.open
+
+    def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
+        def refuse(path: Any = ".", *rest: Any, **how: Any) -> Any:
+            if str(path).startswith(("no/", "data/no")) or (function is opened and str(path) == "in.ts"):
+                raise PermissionError(13, "Permission denied", str(path))
+            return function(path, *rest, **how)
+
+        return refuse
+
+    for place, name, function in ((os, "stat", stat), (os, "scandir", scan), (io, "open", opened)):
+        monkeypatch.setattr(place, name, refusing(function))
+    done = CliRunner().invoke(app, ["predict", str(model), *words, "-o", "o.csv"])
+    monkeypatch.undo()
+    assert isinstance(done.exception, InputError), done.exception
+    assert "Permission denied" in str(done.exception)

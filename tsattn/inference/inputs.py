@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Executor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -21,7 +21,7 @@ from tsattn.data.longblocks import long_blocks
 from tsattn.data.parsedrows import RowReader, row_reader
 from tsattn.data.piped import piped_head
 from tsattn.data.rows import TableHead
-from tsattn.errors import InputError
+from tsattn.errors import InputError, looking_at
 from tsattn.inference.concurrency import in_order, read_ahead
 from tsattn.inference.roles import roles_of_head
 
@@ -55,7 +55,7 @@ def files_of(words: Sequence[str], output: Path | None) -> list[Path]:
     """
     files: list[Path] = []
     for word in words:
-        with _looking_at(word):
+        with looking_at(word):
             files += _files_of(word, output)
     if files.count(STDIN) > 1:
         raise InputError("- stands for stdin, which can be read once.")
@@ -79,20 +79,11 @@ def _files_of(word: str, output: Path | None) -> list[Path]:
     return [path]
 
 
-@contextmanager
-def _looking_at(word: str | Path) -> Iterator[None]:
-    """What the system says against looking at a file (no right, a name too long) as an InputError."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{word}: cannot be looked at ({error.strerror}).") from None
-
-
 def check_files(files: Sequence[Path], output: Path | None) -> None:
     """Every file is there and is not the output, before hours are spent on the first."""
     for path in files:
         if path != STDIN:
-            with _looking_at(path):
+            with looking_at(path):
                 _check_file(path, output)
 
 
@@ -126,7 +117,8 @@ def blocks_of(
         return
     content = None
     if path == STDIN:
-        assert stdin is not None
+        if stdin is None:
+            raise InputError("stdin is closed: there is nothing to read for -.")
         head: TableHead
         head, content = piped_head(stdin, "stdin")
     else:

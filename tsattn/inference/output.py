@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from tsattn.errors import InputError
+from tsattn.errors import InputError, looking_at
 
 _SECONDS = 0.5
 """Between two entries of a journal."""
@@ -188,7 +188,8 @@ def refuse_model(output: Path, model: Path, *, but: tuple[str, ...] = ()) -> Non
     with writing(output):
         if not output.is_file():
             return
-    parts = [model] if model.is_file() else list(model.iterdir()) if model.is_dir() else []
+    with looking_at(model):
+        parts = [model] if model.is_file() else list(model.iterdir()) if model.is_dir() else []
     for part in parts:
         free = part != model and part.name != "history.csv" and part.suffix.lower() in but
         if not free and part.is_file() and output.samefile(part):
