@@ -103,9 +103,11 @@ def _entry(journal: Path, partial: Path, identity: dict[str, Any], path: Path) -
         return None
     try:
         entry: dict[str, Any] = json.loads(journal.read_text("utf-8"))
-        begun_with, size = entry["identity"], int(entry["bytes"])
+        begun_with, size = dict(entry["identity"]), int(entry["bytes"])
+        if size < 0 or not isinstance(entry["state"], dict):
+            raise ValueError
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{journal} is damaged. Remove it to begin {path} again.") from None
+        raise _damaged(journal, path) from None
     other = [name for name in identity if begun_with.get(name) != identity[name]]
     if other or size > partial.stat().st_size:
         raise InputError(
@@ -113,6 +115,10 @@ def _entry(journal: Path, partial: Path, identity: dict[str, Any], path: Path) -
             f"then, or remove {journal} to begin again."
         )
     return entry
+
+
+def _damaged(journal: Path, path: Path) -> InputError:
+    return InputError(f"{journal} is damaged, or of another tsattn. Remove it to begin {path} again.")
 
 
 @contextmanager
@@ -203,7 +209,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}. Type another -o.") from None
+        raise InputError(f"{path} cannot be written: {error.strerror or error}. Type another -o.") from None
 
 
 def _check_place(path: Path) -> None:

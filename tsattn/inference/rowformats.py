@@ -166,8 +166,10 @@ class ParquetRows(RowFormat):
             with pq.ParquetWriter(str(place), schema) as writer:
                 for group in _groups(partial):
                     writer.write_table(pa.Table.from_batches(group))
-        except BaseException:
+        except BaseException as error:
             place.unlink(missing_ok=True)
+            if isinstance(error, pa.ArrowException):
+                raise InputError(f"{partial} is damaged ({error}). Remove it to begin again.") from None
             raise
         return place
 
