@@ -205,3 +205,26 @@ def test_what_may_not_be_looked_at_is_said(
     monkeypatch.undo()
     assert isinstance(done.exception, InputError), done.exception
     assert "Permission denied" in str(done.exception)
+
+
+def test_channels_of_a_numpy_file_are_matched_by_name(
+    model: OnnxPredictor, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    values = np.random.default_rng(0).normal(size=(3, 3, 4)).astype(np.float32)
+
+    def answers(places: list[int], names: list[str]) -> bytes:
+        np.savez(tmp_path / "in.npz", X=values[:, places], channels=np.array(names))
+        out = io.BytesIO()
+        wanted = Wanted(proba=True)
+        predict_files(model, [tmp_path / "in.npz"], out, TableOptions(), batch_size=4, wanted=wanted)
+        return out.getvalue()
+
+    expected = answers([0, 1], ["x", "y"])
+    assert answers([1, 0], ["y", "x"]) == expected
+    assert not caplog.messages
+    assert answers([2, 1, 0], ["z", "y", "x"]) == expected
+    assert "in.npz: not in the training data and not used: z." in caplog.text
+    assert answers([0, 1], ["y", "z"]) == expected
+    assert "(y, z) are not called as in training (x, y); they are taken in their order" in caplog.text
+    with pytest.raises(InputError, match="3 channels"):
+        answers([0, 1, 2], ["a", "b", "c"])
