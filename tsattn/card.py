@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,8 +80,45 @@ class ModelCard:
                     f"{where}: model card of format {raw['format']}, this tsattn reads format "
                     f"{CARD_FORMAT}. Export the model again with this version."
                 )
-            tuples = {k: tuple(raw[k]) for k in ("classes", "channels", "lengths", "mean", "std")}
-            tuples |= {k: tuple(raw.get(k, ())) for k in ("least", "greatest")}
-            return cls(**{**raw, **tuples})
-        except (ValueError, KeyError, TypeError) as error:
+            lists = {k: raw[k] for k in ("classes", "channels", "lengths", "mean", "std")}
+            lists |= {k: raw.get(k, []) for k in ("least", "greatest")}
+            if strange := [name for name, values in lists.items() if not isinstance(values, list)]:
+                raise TypeError(f"{strange[0]} is no list")
+            tuples = {name: tuple(values) for name, values in lists.items()}
+            card = cls(**{**raw, **tuples})
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{where}: the model card cannot be read ({error}).") from None
+        if wrong := next((name for name, holds in _checks(card) if not holds), None):
+            shown = repr(getattr(card, wrong))
+            raise InputError(
+                f"{where}: the model card cannot be read: {wrong} is {shown[:60]}{'…' * (len(shown) > 60)}, "
+                "which no tsattn has written. Export the run again."
+            )
+        return card
+
+
+def _checks(card: Any) -> Iterator[tuple[str, bool]]:
+    """Each field of a card that may hold anything, with whether it holds what it should."""
+    width = len(card.channels)
+    words = ("attention", "tokens", "preset", "source", "protocol", "fingerprint", "majority", "registry")
+    for name in words:
+        yield name, isinstance(getattr(card, name), str)
+    yield "channels", width > 0
+    for name in ("classes", "channels"):
+        yield name, all(isinstance(word, str) for word in getattr(card, name))
+    yield "classes", 0 < len(set(card.classes)) == len(card.classes)
+    yield "lengths", len(card.lengths) == 3 and all(isinstance(x, int) for x in card.lengths)
+    for name in ("mean", "std", "least", "greatest"):
+        numbers = getattr(card, name)
+        yield name, len(numbers) in (0, width) and all(isinstance(x, (int, float)) for x in numbers)
+    for name in ("table", "preparation", "test", "versions", "export", "calibration"):
+        yield name, isinstance(getattr(card, name), dict)
+    yield "table", all(isinstance(word, str) for word in card.table.values())
+    yield "export", isinstance(card.export.get("measured") or {}, dict)
+    yield "missing", card.missing is None or _is_number(card.missing)
+    yield "temperature", _is_number(card.temperature) and card.temperature > 0
+    yield "unknown_below", _is_number(card.unknown_below) and 0 <= card.unknown_below < 1
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)

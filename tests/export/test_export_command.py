@@ -196,6 +196,22 @@ def test_what_cannot_be_is_refused_with_one_message(case: str, command: Command,
     assert not (place / "no.onnx").exists()
 
 
+def test_a_place_that_cannot_be_written(
+    command: Command, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    done = command("export", "onnx", "run", "-o", "a" * 300 + ".onnx")
+    assert (done.code, "File name too long" in done.err) == (2, True)
+    monkeypatch.setattr(making, "to_proto", lambda *_: onnx.ModelProto())
+    monkeypatch.setattr(making, "save", full)
+    before = sorted(place.iterdir())
+    done = command("export", "onnx", "run", "-o", "full.onnx")
+    assert (done.code, "cannot be written: No space left" in done.err) == (2, True)
+    assert sorted(place.iterdir()) == before
+
+
 def test_a_run_speaks_too(command: Command) -> None:
     shown = document(command("show", "run", "--json"))
     assert (shown["kind"], shown["attention"], shown["tokens"]) == ("run", "softmax", "linear")

@@ -145,3 +145,39 @@ def test_what_is_torn_is_cut_and_what_is_other_refused(
     assert ids == [f"case {n}" for n in range(1000) if n % 500 != 77]
     assert not partial.exists()
     assert go_on() == 0  # a whole output is no partial one: it is made anew
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"identity": [1]}, "part.json is damaged"),
+        ({"bytes": -1}, "part.json is damaged"),
+        ({"state": None}, "part.json is damaged"),
+        ({"state": {}}, "of another tsattn"),
+        ({"state": {"rows": "x", "outside": {}}}, "of another tsattn"),
+        ({"state": {"rows": -1, "outside": {}}}, "of another tsattn"),
+        ({"state": {"lines": 1, "outside": {}}}, "of another tsattn"),
+        ({"state": {"outside": {"height": 1}}}, "of another tsattn"),
+    ],
+)
+def test_a_journal_that_cannot_be_gone_on_with(
+    change: dict[str, object],
+    said: str,
+    model: Path,
+    make_model: MakeModel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(output_of, "_SECONDS", 0.0)
+    source, out = wide(tmp_path / "in.csv", range(400)), tmp_path / "o.csv"
+    how = {"batch_size": 8, "wanted": Wanted(resume=True, on_error="skip"), "threads": 1}
+    stops = open_model(model, "cpu", 1)
+    stops.__class__ = Stops
+    with pytest.raises(InputError, match="enough"):
+        predict_files(stops, [source], out, TableOptions(), **how)  # type: ignore[arg-type]
+    journal = tmp_path / ".o.csv.part.json"
+    journal.write_text(json.dumps(json.loads(journal.read_text()) | change))
+    with pytest.raises(InputError, match=said):
+        predict_files(open_model(model, "cpu", 1), [source], out, TableOptions(), **how)  # type: ignore[arg-type]
+    assert not out.exists()
+    assert (tmp_path / ".o.csv.part").exists()

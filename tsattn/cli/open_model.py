@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsattn.cli import interrupts
-from tsattn.errors import InputError
+from tsattn.errors import InputError, looking_at
 
 if TYPE_CHECKING:
     from tsattn.inference.predictor import Predictor
@@ -30,7 +30,9 @@ def open_predictor(
     InputError and CheckFailed as the two loaders raise them.
     """
     place = Path(path)
-    if place.is_dir():
+    with looking_at(place):
+        is_run = place.is_dir()
+    if is_run:
         if providers is not None:
             raise InputError(
                 f"--providers {providers} are onnxruntime's, and {path} is a run. Export it first."

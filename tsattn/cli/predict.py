@@ -213,6 +213,8 @@ def predict(
     place = None if output == "-" else Path(output)
     if place is None and as_json:
         raise InputError("-o - and --json both write to stdout. Type -o FILE, or leave out --json.")
+    if place is None and sys.stdout is None:
+        raise InputError("stdout is closed. Type -o FILE.")
     if place is not None:
         refuse_model(place, Path(model), but=(".csv", ".txt", ".tsv", ".jsonl", ".parquet"))
     paths = files_of(files, place)
@@ -231,7 +233,7 @@ def predict(
             batch_size=batch_size,
             wanted=wanted,
             threads=threads,
-            stdin=sys.stdin.buffer,
+            stdin=None if sys.stdin is None else sys.stdin.buffer,
             model=_told_apart(Path(model)),
             progress=progress,
         )

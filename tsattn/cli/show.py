@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tsattn.cli.options import AsJson
+from tsattn.errors import looking_at
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,7 +40,9 @@ def show(
 
 
 def _card_and_size(model: Path) -> tuple[ModelCard, int]:
-    if model.is_dir():
+    with looking_at(model):
+        is_run = model.is_dir()
+    if is_run:
         from tsattn.runs import read_card
         from tsattn.runs.files import WEIGHTS
 

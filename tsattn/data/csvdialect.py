@@ -39,9 +39,11 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 """Endings of compressed files, as pyarrow calls the compression."""
 _SEPARATORS = ",;\t|"
 _LOOK_ROWS = 50
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
-_COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
-_POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(
+    r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII
+)
+_COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+(?:e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+_POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -192,4 +194,4 @@ def _sign(cell: str) -> str | None:
         return ","
     if _POINT_NUMBER.fullmatch(cell):
         return "."
-    return "" if re.fullmatch(r"[+-]?\d+", cell) else "?"
+    return "" if re.fullmatch(r"[+-]?[0-9]+", cell) else "?"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import glob
 import logging
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -108,7 +109,7 @@ def folder_files(folder: Path, options: TableOptions) -> FileSet | None:
 
     The table of labels is none of them, nor what is hidden; files of other forms are named in a remark.
     """
-    inside = sorted(path for path in folder.rglob("*") if path.is_file())
+    inside = sorted(path for path in _below(folder) if path.is_file())
     seen = [path for path in inside if not any(p.startswith(".") for p in path.relative_to(folder).parts)]
     labels = None if options.labels is None else Path(options.labels).expanduser().resolve()
     files = [path for path in seen if is_read(path) and path.resolve() != labels]
@@ -116,6 +117,16 @@ def folder_files(folder: Path, options: TableOptions) -> FileSet | None:
     if files and other:
         logger.warning("%s: files that are no data are not used: %s.", folder, listed(other))
     return FileSet(place=str(folder), root=folder, files=tuple(files)) if files else None
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """All that is in the folder and its sub-folders. InputError for one that cannot be read."""
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"{error.filename}: the folder cannot be read ({error.strerror}).")
+
+    for place, _, names in os.walk(folder, onerror=refuse):
+        yield from (Path(place) / name for name in names)
 
 
 def read_set(source: FileSet, options: TableOptions, channels: tuple[str, ...] | None = None) -> ReadSet:

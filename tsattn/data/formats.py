@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +19,8 @@ from tsattn.data.archives import Member
 from tsattn.data.collection import Collection
 from tsattn.data.heads import TABLES, ending
 from tsattn.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 SERIES = (".ts", ".tsv", ".arff", ".npz", ".npy")
 """Endings of files of series."""
@@ -110,8 +114,9 @@ def channels_in(member: Member) -> int:
 def series_blocks(path: Path, channels: tuple[str, ...], cases: int) -> Iterator[Collection]:
     """The cases of a file of series, up to `cases` at a time, each block as long as its longest.
 
-    channels: names of those the model was trained on, whose order the blocks have if the file has these
-    names. InputError for another number of channels.
+    channels: names of those the model was trained on, which are taken by name if the file has them, of
+    others beside them too where they are more than numbers. Else, with a remark, the file's are taken in
+    their order. InputError for another number of channels.
     """
     if ending(path) == ".ts":
         from tsattn.data.ts_stream import stream_ts
@@ -124,13 +129,25 @@ def series_blocks(path: Path, channels: tuple[str, ...], cases: int) -> Iterator
 
 
 def _blocks(whole: Collection, path: Path, channels: tuple[str, ...], cases: int) -> Iterator[Collection]:
-    if whole.channels != channels and sorted(whole.channels) == sorted(channels):
-        places = [whole.channels.index(name) for name in channels]
+    have = whole.channels
+    # Files without channel names number them: there, more channels are other data.
+    named = not all(re.fullmatch(r"dim_\d+", name) for name in channels)
+    fits = set(channels) <= set(have) and len(set(have)) == len(have)
+    if have != channels and fits and (named or len(have) == len(channels)):
+        places = [have.index(name) for name in channels]
         whole = replace(whole, values=whole.values[:, places], channels=channels)
-    if len(whole.channels) != len(channels):
+        if left := ", ".join(name for name in have if name not in channels):
+            logger.warning("%s: not in the training data and not used: %s.", path, left)
+    elif len(have) != len(channels):
         raise InputError(
-            f"{path}: {len(whole.channels)} channels; the model was trained on {len(channels)}: "
-            f"{', '.join(channels)}."
+            f"{path}: {len(have)} channels; the model was trained on {len(channels)}: {', '.join(channels)}."
+        )
+    elif have != channels and len(have) > 1:
+        logger.warning(
+            "%s: the channels (%s) are not called as in training (%s); they are taken in their order.",
+            path,
+            ", ".join(have),
+            ", ".join(channels),
         )
     for start in range(0, len(whole), cases):
         yield _cut(whole.take(np.arange(start, min(start + cases, len(whole)))))

@@ -6,7 +6,7 @@ a fault keeps its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,7 +153,7 @@ class _Reader:
         return _Part(
             rows.values,
             times,
-            None if self._id is None else _of_neighbours(rows.texts[self._id], rows.faults, before),
+            None if self._id is None else _of_neighbours(rows.texts[self._id], rows.torn, before),
             tuple(rows.texts[at] for at in self._keep),
             faults,
             [(0, rows, 0)],
@@ -179,7 +179,7 @@ class _Reader:
         self.longest = max(self.longest, int(counts.max()))
         case = np.repeat(np.arange(len(starts)), counts)
         faults = {int(case[row]): fault for row, fault in sorted(part.faults.items(), reverse=True)}
-        faults |= self._nameless(names, part, starts)
+        faults = self._nameless(names, part, starts) | faults
         values = part.values
         if part.times is not None:
             order, twice = self._in_order(part.times, case, names, part)
@@ -229,18 +229,18 @@ def _taken(texts: Any, rows: NDArray[np.int64]) -> list[str]:
     return found
 
 
-def _of_neighbours(ids: Any, faults: Mapping[int, str], before: Any) -> Any:
-    """The ids, that of a faulty row from the row above it where no neighbour has it.
+def _of_neighbours(ids: Any, torn: Set[int], before: Any) -> Any:
+    """The ids, that of a torn row from the row above it where no neighbour has it.
 
     Where a row has too few or too many fields, what stands in the id's place may be anything.
     """
-    if not faults:
+    if not torn:
         return ids
     names: list[str] = ids.to_pylist()
     last = None if before is None else before[-1].as_py()
-    for row in sorted(faults):
+    for row in sorted(torn):
         above = names[row - 1] if row else last
-        below = next((names[at] for at in range(row + 1, len(names)) if at not in faults), None)
+        below = next((names[at] for at in range(row + 1, len(names)) if at not in torn), None)
         if names[row] not in (above, below):
             names[row] = above if above is not None else below or names[row]
     return pa.StringArray.from_buffers(

@@ -10,7 +10,7 @@ import contextlib
 import csv
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -37,7 +37,7 @@ class ParsedRows:
     values: (value columns, rows) float32 in the order of `TableRoles.columns`, NaN where missing and in
     rows with a fault. texts: columns read as text, by position in the table. times: as `Rows.times`.
     faults: what is wrong with a row, with its place, by the row's number in this piece. place: where a
-    row of this piece stands.
+    row of this piece stands. torn: rows of another number of fields, whose texts may be anything.
     """
 
     values: NDArray[np.float32]
@@ -45,6 +45,7 @@ class ParsedRows:
     times: Any
     place: Callable[[int], str]
     faults: Mapping[int, str] = field(default_factory=dict)
+    torn: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return int(self.values.shape[1])
@@ -147,7 +148,7 @@ class _CsvReader:
         wanted, count = self._wanted, len(self._wanted.numbers)
         if not piece.text.strip(b"\r\n"):
             return ParsedRows(np.empty((count, 0), np.float32), {}, None, _places(self._head, piece))
-        table, faults = self._table_of(piece)
+        table, faults, torn = self._table_of(piece)
         columns = [column.chunk(0) for column in table.columns]
         times = None if wanted.time is None else self._pointed(columns[-1])
         rows = ParsedRows(
@@ -156,6 +157,7 @@ class _CsvReader:
             times,
             _places(self._head, piece),
             faults,
+            torn,
         )
         return _without_infinity(rows, wanted.numbers, self._head.names, self._cells_of(piece))
 
@@ -174,19 +176,19 @@ class _CsvReader:
         convert = pa_csv.ConvertOptions(null_values=missing, **self._convert)
         return pa_csv.read_csv(pa.BufferReader(text), read, self._parse, convert)
 
-    def _table_of(self, block: TextBlock) -> tuple[Any, dict[int, str]]:
-        """The block as a table, and the faults of its rows."""
+    def _table_of(self, block: TextBlock) -> tuple[Any, dict[int, str], frozenset[int]]:
+        """The block as a table, the faults of its rows, and which of these have another number of fields."""
         with contextlib.suppress(pa.ArrowInvalid):
-            return self._table(block.text, self._missing), {}
+            return self._table(block.text, self._missing), {}, frozenset()
         try:
             table = self._table(block.text, NULLS)
         except pa.ArrowInvalid as error:
-            mended, faults = self._mended(block, error)
+            mended, faults, torn = self._mended(block, error)
         else:
             self._missing = list(NULLS)
-            return table, {}
+            return table, {}, frozenset()
         try:
-            return self._table(mended, NULLS), faults
+            return self._table(mended, NULLS), faults, torn
         except pa.ArrowInvalid as error:
             raise self._not_csv(block, error) from None
 
@@ -200,24 +202,33 @@ class _CsvReader:
 
         return pc.replace_substring(times, ",", ".")
 
-    def _mended(self, block: TextBlock, error: pa.ArrowInvalid) -> tuple[bytes, dict[int, str]]:
-        """The block with the values of faulty rows left out, and what is wrong with each of these rows."""
+    def _mended(
+        self, block: TextBlock, error: pa.ArrowInvalid
+    ) -> tuple[bytes, dict[int, str], frozenset[int]]:
+        """The block with the values of faulty rows left out; as `_table_of`."""
         head, width = self._head, len(self._head.names)
         numbers = {at: head.names[at] for at in self._wanted.numbers}
         spare = [*self._wanted.texts, *([] if self._wanted.time is None else [self._wanted.time])]
         faults: dict[int, str] = {}
+        torn: set[int] = set()
         text = io.StringIO(newline="")
-        writer = csv.writer(text, delimiter=head.file.separator, lineterminator="\n")
+        # The writer quotes a line's end within a cell only if it has a letter of its own line's end.
+        writer = csv.writer(text, delimiter=head.file.separator, lineterminator="\r\n")
         for row, (line, cells) in enumerate(_read(head, block)):
             fault = fault_of(cells, width, numbers, head.file.decimal)
             if fault is not None:
                 faults[row] = f"{head.path}:{line}: {fault}"
-                kept = {at: cells[at] for at in spare if at < len(cells)}
+                again = tuple(cell.strip() for cell in cells) == head.names
+                if again:
+                    faults[row] = f"{head.path}:{line}: the header again. Remove the line."
+                if len(cells) != width:
+                    torn.add(row)
+                kept = {at: cells[at] for at in spare if at < len(cells) and not again}
                 cells = [kept.get(at, "") for at in range(width)]  # noqa: PLW2901
             writer.writerow(cells)
         if not faults:
             raise self._not_csv(block, error)
-        return text.getvalue().encode(), faults
+        return text.getvalue().encode(), faults, frozenset(torn)
 
     def _cells_of(self, block: TextBlock) -> Callable[[int, int], str]:
         return lambda row, column: list(_read(self._head, block))[row][1][column]
@@ -270,4 +281,4 @@ def _without_infinity(
         rows.values[:, row] = np.nan
     if not infinite.any():
         return rows
-    return ParsedRows(rows.values, rows.texts, rows.times, rows.place, faults)
+    return replace(rows, faults=faults)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from tsattn.data.collection import Collection
 from tsattn.data.ts import padded, parse_ts
 from tsattn.data.ts_blocks import BLOCK, Lines, Parsed, parse_lines
 from tsattn.data.ts_header import Header, read_header
+from tsattn.errors import looking_at
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +63,7 @@ def _plain_parts(path: Path, seen: _Seen) -> Iterator[Parsed | None]:
 def _blocks(path: Path) -> Iterator[tuple[Header, bytes] | None]:
     """The header with blocks of whole lines below it; None where there are bytes that no plain file has."""
     header, rest = None, b""
-    with path.open("rb") as file:
+    with _opened(path) as file:
         while chunk := file.read(BLOCK):
             if any(mark in chunk for mark in _NOT_PLAIN):
                 yield None
@@ -77,6 +80,14 @@ def _blocks(path: Path) -> Iterator[tuple[Header, bytes] | None]:
         yield None
     elif rest.strip():
         yield header, rest.rstrip() + b"\n"
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    with looking_at(path):
+        file = path.open("rb")
+    with file:
+        yield file
 
 
 def _header(start: bytes, where: str) -> Header | None:

@@ -24,6 +24,7 @@ from tsattn.export.measure import Measured, measure
 from tsattn.export.onnx import save, to_proto
 from tsattn.export.parity import TOLERANCE, Parity, compare
 from tsattn.inference.cases import batches
+from tsattn.inference.output import writing
 from tsattn.inference.predictor import Predictor
 from tsattn.inference.session import OnnxPredictor, open_model
 from tsattn.runs import Run, TorchPredictor
@@ -130,7 +131,8 @@ def drafts(output: Path) -> Iterator[Callable[[], Path]]:
 
 
 def _written(proto: onnx.ModelProto, run: Run, path: Path) -> Draft:
-    save(proto, run.card, path)
+    with writing(path):
+        save(proto, run.card, path)
     return Draft(proto=proto, path=path, predictor=open_model(path, "cpu"))
 
 

@@ -15,7 +15,7 @@ from tsattn.export.onnx import save
 from tsattn.export.opsets import OLDEST_RUNTIME
 from tsattn.export.parity import Parity
 from tsattn.export.temperature import Calibration, calibrate
-from tsattn.inference.output import refuse_model
+from tsattn.inference.output import refuse_model, writing
 from tsattn.runs import Run, read_run
 
 
@@ -42,7 +42,9 @@ def export_onnx(run_path: Path, output: Path | None, asked: Asked, *, allow_code
     """
     run = read_run(run_path, allow_code=allow_code)
     output = output or run_path / "model.onnx"
-    if output.is_dir() or not output.absolute().parent.is_dir():
+    with writing(output):
+        is_no_place = output.is_dir() or not output.absolute().parent.is_dir()
+    if is_no_place:
         raise InputError(
             f"{output}: not a place for a file. Name one in a folder that exists, e.g. -o model.onnx."
         )
@@ -58,8 +60,9 @@ def export_onnx(run_path: Path, output: Path | None, asked: Asked, *, allow_code
         except CheckFailed as failed:
             raise CheckFailed(f"{output}: not written. {failed}") from None
         card = replace(card, export=_facts(asked, made.measured))
-        save(made.draft.proto, card, made.draft.path)
-        made.draft.path.replace(output)
+        with writing(output):
+            save(made.draft.proto, card, made.draft.path)
+            made.draft.path.replace(output)
     return Exported(
         path=output,
         size=output.stat().st_size,

@@ -21,7 +21,7 @@ from tsattn.data.longblocks import long_blocks
 from tsattn.data.parsedrows import RowReader, row_reader
 from tsattn.data.piped import piped_head
 from tsattn.data.rows import TableHead
-from tsattn.errors import InputError
+from tsattn.errors import InputError, looking_at
 from tsattn.inference.concurrency import in_order, read_ahead
 from tsattn.inference.roles import roles_of_head
 
@@ -55,37 +55,47 @@ def files_of(words: Sequence[str], output: Path | None) -> list[Path]:
     """
     files: list[Path] = []
     for word in words:
-        path = Path(word)
-        if word == "-":
-            found = [STDIN]
-        elif path.is_dir():
-            inside = folder_files(path, TableOptions())
-            found = [] if inside is None else [file for file in inside.files if not _same(file, output)]
-            if not found:
-                raise InputError(f"{path}: a folder without files to predict. Files are {KNOWN}.")
-        elif is_glob(word):
-            found = [file for file in glob_files(word).files if not _same(file, output)]
-        else:
-            found = [path]
-        files += found
+        with looking_at(word):
+            files += _files_of(word, output)
     if files.count(STDIN) > 1:
         raise InputError("- stands for stdin, which can be read once.")
     return files
 
 
+def _files_of(word: str, output: Path | None) -> list[Path]:
+    path = Path(word)
+    if not word:
+        raise InputError("An empty word was typed where a file belongs: a variable that is not set?")
+    if word == "-":
+        return [STDIN]
+    if path.is_dir():
+        inside = folder_files(path, TableOptions())
+        found = [] if inside is None else [file for file in inside.files if not _same(file, output)]
+        if not found:
+            raise InputError(f"{path}: a folder without files to predict. Files are {KNOWN}.")
+        return found
+    if is_glob(word):
+        return [file for file in glob_files(word).files if not _same(file, output)]
+    return [path]
+
+
 def check_files(files: Sequence[Path], output: Path | None) -> None:
     """Every file is there and is not the output, before hours are spent on the first."""
     for path in files:
-        if path == STDIN:
-            continue
-        if path.is_dir():
-            raise InputError(f"{path} is a folder. Type the files to predict: {path / '*.csv'}")
-        if not path.exists():
-            raise InputError(f"{path}: no such file.")
-        if not path.is_file():
-            raise InputError(f"{path} is not a regular file (a pipe?). Type - and give the data to stdin.")
-        if _same(path, output):
-            raise InputError(f"-o {output} is one of the files to predict. Type another name for the output.")
+        if path != STDIN:
+            with looking_at(path):
+                _check_file(path, output)
+
+
+def _check_file(path: Path, output: Path | None) -> None:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder. Type the files to predict: {path / '*.csv'}")
+    if not path.exists():
+        raise InputError(f"{path}: no such file.")
+    if not path.is_file():
+        raise InputError(f"{path} is not a regular file (a pipe?). Type - and give the data to stdin.")
+    if _same(path, output):
+        raise InputError(f"-o {output} is one of the files to predict. Type another name for the output.")
 
 
 def _same(path: Path, output: Path | None) -> bool:
@@ -107,7 +117,8 @@ def blocks_of(
         return
     content = None
     if path == STDIN:
-        assert stdin is not None
+        if stdin is None:
+            raise InputError("stdin is closed: there is nothing to read for -.")
         head: TableHead
         head, content = piped_head(stdin, "stdin")
     else:

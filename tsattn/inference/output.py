@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from tsattn.errors import InputError
+from tsattn.errors import InputError, looking_at
 
 _SECONDS = 0.5
 """Between two entries of a journal."""
@@ -103,9 +103,11 @@ def _entry(journal: Path, partial: Path, identity: dict[str, Any], path: Path) -
         return None
     try:
         entry: dict[str, Any] = json.loads(journal.read_text("utf-8"))
-        begun_with, size = entry["identity"], int(entry["bytes"])
+        begun_with, size = dict(entry["identity"]), int(entry["bytes"])
+        if size < 0 or not isinstance(entry["state"], dict):
+            raise ValueError
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{journal} is damaged. Remove it to begin {path} again.") from None
+        raise _damaged(journal, path) from None
     other = [name for name in identity if begun_with.get(name) != identity[name]]
     if other or size > partial.stat().st_size:
         raise InputError(
@@ -113,6 +115,10 @@ def _entry(journal: Path, partial: Path, identity: dict[str, Any], path: Path) -
             f"then, or remove {journal} to begin again."
         )
     return entry
+
+
+def _damaged(journal: Path, path: Path) -> InputError:
+    return InputError(f"{journal} is damaged, or of another tsattn. Remove it to begin {path} again.")
 
 
 @contextmanager
@@ -125,7 +131,8 @@ def file_output(
     what is predicted, where it may be gone on with; None where it may not. InputError before the block
     if the place cannot be written.
     """
-    _check_place(path)
+    with writing(path):
+        _check_place(path)
     place = path.resolve()  # a link keeps pointing at the file
     if identity is None:
         partial = place.with_name(f".{place.name}.{os.getpid()}.part")
@@ -184,9 +191,11 @@ def refuse_model(output: Path, model: Path, *, but: tuple[str, ...] = ()) -> Non
 
     but: endings of files in the run folder that may be replaced.
     """
-    if not output.is_file():
-        return
-    parts = [model] if model.is_file() else list(model.iterdir()) if model.is_dir() else []
+    with writing(output):
+        if not output.is_file():
+            return
+    with looking_at(model):
+        parts = [model] if model.is_file() else list(model.iterdir()) if model.is_dir() else []
     for part in parts:
         free = part != model and part.name != "history.csv" and part.suffix.lower() in but
         if not free and part.is_file() and output.samefile(part):
@@ -200,7 +209,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}. Type another -o.") from None
+        raise InputError(f"{path} cannot be written: {error.strerror or error}. Type another -o.") from None
 
 
 def _check_place(path: Path) -> None:
@@ -210,7 +219,11 @@ def _check_place(path: Path) -> None:
         raise InputError(f"{path} is no regular file and cannot be replaced. Type another -o.")
     if path.exists() and not os.access(path, os.W_OK):
         raise InputError(f"{path} is write-protected. Type another -o.")
-    if not path.resolve().parent.is_dir():
+    try:
+        folder = path.resolve().parent
+    except RuntimeError:  # of pathlib
+        raise InputError(f"{path} is a link that leads back to itself. Type another -o.") from None
+    if not folder.is_dir():
         raise InputError(
             f"The folder {path.parent} for the output does not exist. Make it, or type another -o."
         )

@@ -100,7 +100,12 @@ def predict_files(
     InputError for whatever is wrong with a file or the output.
     """
     wanted = wanted or Wanted()
-    wanted = replace(wanted, proba=wanted.proba if proba is None else proba, per=per or wanted.per)
+    wanted = replace(
+        wanted,
+        proba=wanted.proba if proba is None else proba,
+        per=per or wanted.per,
+        keep=tuple(dict.fromkeys(wanted.keep)),
+    )
     place = output if isinstance(output, Path) else None
     form = row_format(
         format_of(place, wanted.format),
@@ -165,7 +170,7 @@ def _destination(
         raise InputError("stdin cannot be read again: --resume needs files.")
     sizes = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     identity = {
-        "model": hashlib.sha256(f"{predictor.card.to_json()} {model}".encode()).hexdigest(),
+        "model": hashlib.sha256(f"{predictor.card.to_json()} {model}".encode(errors="replace")).hexdigest(),
         "files": [list(entry) for entry in sizes],
         "options": {**asdict(wanted), **asdict(options), "format": type(form).__name__},
     }

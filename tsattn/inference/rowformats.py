@@ -10,7 +10,7 @@ import csv
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +27,10 @@ Format = Literal["csv", "jsonl", "parquet"]
 SUFFIXES: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 """Endings of an output that is not CSV."""
 _ROWS_A_GROUP = 1 << 16
+_ESCAPED = "backslashreplace"
+"""How a name of a file that is no text, as an id or in an error, is written."""
+_OTHER_FORMS = (".json", ".tsv", ".xlsx", ".feather", ".arrow", ".ipc", ".npz", ".npy", ".ts", ".arff")
+_PACKED = (".gz", ".zst", ".bz2", ".xz", ".zip")
 
 
 class RowFormat(ABC):
@@ -42,8 +46,7 @@ class RowFormat(ABC):
         self.names = ["id", "label", "confidence"]
         if proba:
             self.names += [f"probability_{name}" for name in card.classes]
-        taken = {*self.names, "error"}
-        self.names += [f"kept_{name}" if name in taken else name for name in keep]
+        self.names += _free_names(keep, {*self.names, "error"})
         if marked:
             self.names.append("error")
 
@@ -95,13 +98,20 @@ class CsvRows(RowFormat):
         for at in faulty:
             for column in answered:
                 cells[column][at] = ""
-        return self._lines(zip(*cells, strict=True))
+        return self._lines(list(zip(*cells, strict=True)))
 
     @staticmethod
-    def _lines(rows: Any) -> bytes:
+    def _lines(rows: Sequence[Sequence[str | None]]) -> bytes:
         text = io.StringIO(newline="")
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        return text.getvalue().encode()
+        plain = csv.writer(text, lineterminator="\n")
+        plain.writerows(rows)
+        if "\r" in text.getvalue():  # a letter to the writer, and to most readers the end of a line
+            text.seek(0)
+            text.truncate()
+            quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+            for row in rows:
+                (quoting if any(cell and "\r" in cell for cell in row) else plain).writerow(row)
+        return text.getvalue().encode(errors=_ESCAPED)
 
 
 class JsonRows(RowFormat):
@@ -119,7 +129,7 @@ class JsonRows(RowFormat):
             for column in answered:
                 cells[column][at] = None
         rows = (dict(zip(self.names, row, strict=True)) for row in zip(*cells, strict=True))
-        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode(errors=_ESCAPED)
 
 
 class ParquetRows(RowFormat):
@@ -156,8 +166,10 @@ class ParquetRows(RowFormat):
             with pq.ParquetWriter(str(place), schema) as writer:
                 for group in _groups(partial):
                     writer.write_table(pa.Table.from_batches(group))
-        except BaseException:
+        except BaseException as error:
             place.unlink(missing_ok=True)
+            if isinstance(error, pa.ArrowException):
+                raise InputError(f"{partial} is damaged ({error}). Remove it to begin again.") from None
             raise
         return place
 
@@ -173,13 +185,27 @@ def row_format(form: Format, card: ModelCard, *, proba: bool, keep: Sequence[str
 
 def format_of(output: Path | None, typed: str | None) -> Format:
     """The form that is typed, else that of the output's ending. InputError for one that does not fit."""
-    told = "csv" if output is None else SUFFIXES.get(output.suffix.lower(), "csv")
-    form = told if typed is None else typed
+    ending = "" if output is None else output.suffix.lower()
+    if ending in _PACKED or (typed is None and ending in _OTHER_FORMS):
+        what = "packed" if ending in _PACKED else f"written as {ending}"
+        raise InputError(f"-o {output}: rows are not {what}. Type a file ending in .csv, .jsonl or .parquet.")
+    form = SUFFIXES.get(ending, "csv") if typed is None else typed
     if form not in ("csv", "jsonl", "parquet"):
         raise InputError(f"--format {form} is not known. Type csv, jsonl or parquet.")
     if output is None and form == "parquet":
         raise InputError("Parquet has its end at its end and is not written to stdout. Type -o FILE.parquet.")
     return form  # type: ignore[return-value]
+
+
+def _free_names(names: Iterable[str], taken: set[str]) -> list[str]:
+    """The names, with kept_ before those that are taken, as often as it takes."""
+    free: list[str] = []
+    for name in names:
+        while name in taken:
+            name = f"kept_{name}"  # noqa: PLW2901
+        taken.add(name)
+        free.append(name)
+    return free
 
 
 def _decimals(numbers: NDArray[np.float32]) -> list[str]:
@@ -225,7 +251,7 @@ def _strings(words: list[str | None]) -> Any:
     """An Arrow array of strings; pa.array would import pandas."""
     import pyarrow as pa
 
-    encoded = [b"" if word is None else word.encode() for word in words]
+    encoded = [b"" if word is None else word.encode(errors=_ESCAPED) for word in words]
     offsets = np.zeros(len(words) + 1, np.int32)
     np.cumsum(list(map(len, encoded)), out=offsets[1:])
     bits = np.packbits([word is not None for word in words], bitorder="little").tobytes()

@@ -185,4 +185,13 @@ def _card(path: Path, session: ort.InferenceSession) -> ModelCard:
             f"{'no' if text is None else 'a'} model card in its metadata. "
             "Make one with `tsattn export onnx RUN`."
         )
-    return ModelCard.from_json(text, str(path))
+    card = ModelCard.from_json(text, str(path))
+    (given,), (result,) = session.get_inputs(), session.get_outputs()
+    for node, rank, at, told in ((given, 3, 1, card.channels), (result, 2, 1, card.classes)):
+        fits = len(node.shape) == rank and (isinstance(node.shape[at], str) or node.shape[at] == len(told))
+        if node.type != "tensor(float)" or not fits or isinstance(node.shape[0], int):
+            raise InputError(
+                f"{path}: {node.name} is {node.type} of {node.shape}, and the model card says {len(told)} "
+                f"{'channels' if rank == 3 else 'classes'}. Export the run again."
+            )
+    return card

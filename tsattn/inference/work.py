@@ -59,8 +59,19 @@ class Progress:
 
     @classmethod
     def of(cls, state: dict[str, Any] | None) -> Progress:
-        """From what `state` gave; the beginning for None."""
-        return cls() if state is None else cls(**{**state, "outside": Outside(**state["outside"])})
+        """From what `state` gave; the beginning for None. InputError if it is of another tsattn."""
+        if state is None:
+            return cls()
+        try:
+            done = cls(**{**state, "outside": Outside(**state["outside"])})
+            if min(done.rows, done.written, done.skipped, done.marked, *done.files) >= 0:
+                return done
+        except (KeyError, TypeError):
+            pass
+        raise InputError(
+            "What was begun is of another tsattn. Remove the file .OUT.part.json beside the output OUT to "
+            "begin again."
+        )
 
     def state(self) -> dict[str, Any]:
         """As JSON can hold it."""
