@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 
 from tsattn.models.attention import Mechanism, build, laws, parts
 from tsattn.models.attention.batch_normalised import VARIANCE_FLOOR, _in_few_places, _moments, _share
 from tsattn.models.attention.laws import HEADS, LENGTH, at_observed, gaps, moved, tensors
+from tsattn.models.attention.product import products_written_out
 
 
 def make(spec: str) -> Mechanism:
@@ -130,8 +133,11 @@ def test_an_exported_graph_computes_the_same(spec: str, monkeypatch: pytest.Monk
     q, k, v = (x.double() for x in tensors(2))
     expected = [mechanism(q, 1e-3 * k, v, mask) for mask in (None, observed)]
     monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
-    for mask, before in zip((None, observed), expected, strict=True):
-        torch.testing.assert_close(mechanism(q, 1e-3 * k, v, mask), before, rtol=1e-8, atol=1e-8)
+    for way in (nullcontext, products_written_out):
+        for mask, before in zip((None, observed), expected, strict=True):
+            with way():
+                found = mechanism(q, 1e-3 * k, v, mask)
+            torch.testing.assert_close(found, before, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("masked", [False, True])

@@ -10,7 +10,7 @@ from tsattn.config import ModelConfig
 from tsattn.models import classifier
 from tsattn.models.attention import parts
 from tsattn.models.classifier import TransformerClassifier
-from tsattn.models.packing import Packed, Padded, lay_out
+from tsattn.models.packing import Flat, Packed, Padded, lay_out
 
 
 def spoilt(cases: int = 6, channels: int = 3, length: int = 23) -> Tensor:
@@ -53,6 +53,26 @@ def test_packed_is_padded(attention: str, tokens: str, monkeypatch: pytest.Monke
     assert found["packed"][1].keys() == found["padded"][1].keys()
     for name, gradient in found["padded"][1].items():
         torch.testing.assert_close(found["packed"][1][name], gradient, rtol=1e-4, atol=1e-4, msg=name)
+
+
+@pytest.mark.parametrize(("attention", "tokens"), WORDS)
+def test_flat_is_padded(attention: str, tokens: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    config = ModelConfig(channels=3, classes=4, attention=attention, tokens=tokens, width=16, heads=4)
+    model, values = TransformerClassifier(config).eval(), spoilt()
+    with torch.inference_mode():
+        padded = model(values)
+        monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
+        assert type(lay_out(torch.zeros(2, 3, 4), None, training=False)) is Flat
+        torch.testing.assert_close(model(values), padded, rtol=1e-5, atol=1e-5)
+
+
+def test_a_number_a_case_in_every_layout() -> None:
+    x, seen = torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.bool)
+    of_cases = torch.tensor([2.0, -1.0])
+    for layout in (Padded(2, seen), Flat(x, seen), Packed(seen)):
+        scaled = layout.unpack(layout.pack(x) * layout.of_tokens(of_cases))
+        assert torch.equal(scaled, x * of_cases[:, None, None])
 
 
 def test_where_it_is_packed() -> None:

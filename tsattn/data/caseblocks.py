@@ -17,6 +17,8 @@ from tsattn.data.collection import Collection
 from tsattn.data.columns import TableRoles
 from tsattn.data.parsedrows import ParsedRows
 
+_SHORT = 256  # timepoints: such cases are copied all at once, which takes their memory twice
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowFacts:
@@ -90,8 +92,14 @@ class CaseBlock:
             out[:, :, :width] = self.values[places, :, :width]
             out[:, :, width:] = np.nan
             return
-        spans = zip(out, self.starts[places].tolist(), self.lengths[places].tolist(), strict=True)
-        for case, start, length in spans:
+        starts, lengths = self.starts[places], self.lengths[places]
+        if longest <= _SHORT and self.values.size:
+            points = np.arange(longest)
+            inside = points < lengths[:, None]  # (places, timepoints)
+            columns = np.where(inside, starts[:, None] + points, 0)
+            out[:] = np.where(inside, self.values[:, columns], np.float32(np.nan)).transpose(1, 0, 2)
+            return
+        for case, start, length in zip(out, starts.tolist(), lengths.tolist(), strict=True):
             case[:, :length] = self.values[:, start : start + length]
             case[:, length:] = np.nan
 

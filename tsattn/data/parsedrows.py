@@ -28,6 +28,8 @@ from tsattn.errors import InputError
 
 _CHUNK, _FIRST_CHUNK = 1 << 20, 1 << 17
 _BYTES_A_CELL = 64
+_BYTES_A_COLUMN = 1 << 13
+"""Arrow takes as long for a column of a block, whatever is in it, as for reading some hundred cells."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,11 @@ class _CsvReader:
         numbers = {str(at): pa.float64() for at in wanted.numbers}
         words = [*wanted.texts, *([] if wanted.time is None else [wanted.time])]
         types = numbers | {str(at): pa.string() for at in words}
-        self._parse = pa_csv.ParseOptions(newlines_in_values=True, delimiter=head.file.separator)
+        # Without a quote no value holds a newline, and Arrow need not look for the records' ends beforehand.
+        self._quoted, self._plain = (
+            pa_csv.ParseOptions(newlines_in_values=quoted, delimiter=head.file.separator)
+            for quoted in (True, False)
+        )
         # Arrow compares every cell with every spelling of a missing value, which takes as long as reading
         # numbers: all of them are looked for only from the first cell on that is neither number nor empty.
         self._missing = [""]
@@ -163,18 +169,21 @@ class _CsvReader:
 
     def _chunks(self) -> Iterator[bytes]:
         """The file's bytes; the first are few, so that the first rows come early."""
-        width = len(self._head.names) * _BYTES_A_CELL
+        columns = len(self._head.names)
+        width = columns * _BYTES_A_CELL
+        most = max(_CHUNK, min(columns * _BYTES_A_COLUMN, 2 * _CHUNK))
         with self._head.file.open_bytes() as file:
             size = max(_FIRST_CHUNK, width)
             while chunk := file.read(size):
                 yield chunk
-                size = max(min(2 * size, _CHUNK), width)
+                size = max(min(2 * size, most), width)
 
     def _table(self, text: bytes, missing: Sequence[str]) -> Any:
         # One chunk whatever is in the block, in this thread: the pieces are what runs at once.
         read = pa_csv.ReadOptions(column_names=self._names, block_size=len(text) + 1, use_threads=False)
         convert = pa_csv.ConvertOptions(null_values=missing, **self._convert)
-        return pa_csv.read_csv(pa.BufferReader(text), read, self._parse, convert)
+        parse = self._quoted if b'"' in text else self._plain
+        return pa_csv.read_csv(pa.BufferReader(text), read, parse, convert)
 
     def _table_of(self, block: TextBlock) -> tuple[Any, dict[int, str], frozenset[int]]:
         """The block as a table, the faults of its rows, and which of these have another number of fields."""

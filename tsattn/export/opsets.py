@@ -9,6 +9,8 @@ OLDEST_RUNTIME = {18: "1.15", 19: "1.16", 20: "1.17", 21: "1.18", 22: "1.21", 23
 IR_VERSION = {18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
 """The file format of the opset's time; the exporter's own would lock out runtimes that know the opset."""
 DEFAULT_OPSET = 20
+FUSED_ATTENTION = 23
+"""From this opset on ONNX has a node for softmax attention."""
 
 
 def check_opset(opset: int) -> None:

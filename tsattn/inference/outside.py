@@ -48,12 +48,11 @@ def count_outside(values: NDArray[np.float32], lengths: NDArray[np.int64], card:
     complete = not gaps.any()
     beyond = 0
     if card.least and card.greatest:
-        # one value a channel and case; NaN, of a channel without any, compares as inside
-        low = values.min(axis=2) if complete else np.fmin.reduce(values, axis=2)
-        high = values.max(axis=2) if complete else np.fmax.reduce(values, axis=2)
         least, greatest = np.array(card.least, np.float32), np.array(card.greatest, np.float32)
         slack = _SLACK * np.maximum(np.abs(least), np.abs(greatest))
-        beyond = int(((low < least - slack) | (high > greatest + slack)).any(axis=1).sum())
+        far = values < (least - slack)[:, None]
+        far |= values > (greatest + slack)[:, None]  # NaN compares as inside
+        beyond = int(far.reshape(len(values), -1).any(axis=1).sum())
     lacking = 0
     if card.missing is not None and not complete:
         cells = values.shape[1] * np.maximum(lengths, 1)

@@ -9,6 +9,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from tsattn.models.attention import Heads, build
 from tsattn.models.dropout import Dropout, StochasticDepth
@@ -75,10 +76,19 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x: Tensor, layout: Padded) -> Tensor:
         """Mixed tokens of the layout from tokens of the layout."""
-        projected = layout.unpack(self.project_in(x)).unflatten(2, (3, self.heads, -1))
-        q, k, v = projected.permute(2, 0, 3, 1, 4)  # (B, H, N, D)
-        mixed = self.mechanism(q, k, v, layout.visible)
+        q, k, v = self._apart(x, layout) if torch.compiler.is_exporting() else self._together(x, layout)
+        mixed = self.mechanism(q, k, v, layout.visible)  # (B, H, N, D)
         return self.project_out(layout.pack(mixed.transpose(1, 2).flatten(2)))
+
+    def _together(self, x: Tensor, layout: Padded) -> tuple[Tensor, ...]:
+        projected = layout.unpack(self.project_in(x)).unflatten(2, (3, self.heads, -1))
+        return projected.permute(2, 0, 3, 1, 4).unbind()
+
+    def _apart(self, x: Tensor, layout: Padded) -> tuple[Tensor, ...]:
+        """Three products: ONNX Runtime would copy the parts of one, which takes longer than it saves."""
+        weight, bias, width = self.project_in.weight, self.project_in.bias, self.project_out.in_features
+        rows = (slice(at * width, (at + 1) * width) for at in range(3))
+        return tuple(layout.heads(F.linear(x, weight[part], bias[part]), self.heads) for part in rows)
 
 
 class FeedForward(nn.Sequential):

@@ -26,9 +26,41 @@ class Padded:
         """`x` itself."""
         return x
 
+    def heads(self, x: Tensor, heads: int) -> Tensor:
+        """(B, H, N, D), the tokens of every head, from tokens of the layout, H·D wide."""
+        return self.unpack(x).unflatten(2, (heads, -1)).transpose(1, 2)
+
     def of_tokens(self, of_cases: Tensor) -> Tensor:
         """(B, 1, 1) from (B,): a number a case, to be multiplied with its tokens."""
         return of_cases[:, None, None]
+
+
+class Flat(Padded):
+    """Tokens (B·N, width): all of them, one behind the other.
+
+    For an exported graph, where a linear map of a matrix is one node with its bias, and of more dimensions
+    two, the second of which goes through all numbers once more.
+    """
+
+    def __init__(self, x: Tensor, visible: Tensor | None) -> None:
+        super().__init__(x.shape[0], visible)
+        self.tokens = x.shape[1]
+
+    def pack(self, x: Tensor) -> Tensor:
+        """(B·N, width) from (B, N, width)."""
+        return x.flatten(0, 1)
+
+    def unpack(self, x: Tensor) -> Tensor:
+        """(B, N, width) from (B·N, width)."""
+        return x.reshape(self.cases, self.tokens, x.shape[1])
+
+    def heads(self, x: Tensor, heads: int) -> Tensor:
+        """(B, H, N, D) from (B·N, H·D)."""
+        return x.reshape(self.cases, self.tokens, heads, x.shape[1] // heads).transpose(1, 2)
+
+    def of_tokens(self, of_cases: Tensor) -> Tensor:
+        """(B·N, 1) from (B,): a number a case, to be multiplied with its tokens."""
+        return of_cases[:, None].expand(-1, self.tokens).reshape(-1, 1)
 
 
 class Packed(Padded):
@@ -62,14 +94,16 @@ def lay_out(x: Tensor, seen: Tensor | None, training: bool) -> Padded:
     """How tokens x (B, N, width) of which `seen` (B, N) are observed go through blocks.
 
     What is observed is visible, and in a case without any all of it, so that attention sees something.
-    Packed where that spares work: in training on a CPU, if not all is visible. A prediction is left padded,
-    so that not even its last bit depends on the other cases of its batch; on a GPU one would have to wait
-    for the number of visible tokens.
+    Flat in an export. Packed where that spares work: in training on a CPU, if not all is visible. A
+    prediction is left padded, so that not even its last bit depends on the other cases of its batch; on a
+    GPU one would have to wait for the number of visible tokens.
     """
     cases = x.shape[0]  # and not len(x), which would fix the size of a batch in an export
-    if seen is None:
+    visible = None if seen is None else seen | ~seen.any(dim=1, keepdim=True)
+    if torch.compiler.is_exporting():
+        return Flat(x, visible)
+    if visible is None:
         return Padded(cases, None)
-    visible = seen | ~seen.any(dim=1, keepdim=True)
     if not training or x.device.type != "cpu" or _is_traced(x):
         return Padded(cases, visible)
     return Padded(cases, None) if visible.all() else Packed(visible)

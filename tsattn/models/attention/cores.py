@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tsattn.models.attention.contract import Heads, Mechanism, at_least_float32
+from tsattn.models.attention.product import attend
 from tsattn.models.attention.registry import core
 
 # Below this a denominator of linear attention counts as zero; far under any sum of real features.
@@ -35,7 +36,7 @@ class Softmax(Mechanism):
                 # ONNX Runtime fails on a mask that still has to be broadcast over queries. Elsewhere the
                 # broadcast one would be written out: more memory than all else.
                 mask = mask.expand(-1, 1, q.shape[2], -1)  # (B, 1, L, S)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return attend(q, k, v, mask)
 
 
 @core(

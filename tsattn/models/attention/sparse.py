@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tsattn.models.attention.contract import Heads, Mechanism
+from tsattn.models.attention.product import attend
 from tsattn.models.attention.registry import core
 
 DEFAULT_WINDOW = 32
@@ -102,11 +103,11 @@ def _attend(q: Tensor, keys: Tensor, values: Tensor, visible: Tensor, per_block:
     q = F.pad(q, (0, 0, 0, rest)).reshape(batch, heads, blocks, per_block, -1).transpose(1, 2)
     visible = visible.reshape(batch * blocks, 1, per_block, seen)
     blind = ~visible.any(3, keepdim=True)  # (B·blocks, 1, per_block, 1)
-    mixed = F.scaled_dot_product_attention(
+    mixed = attend(
         q.reshape(batch * blocks, heads, per_block, -1),
         keys.reshape(batch * blocks, heads, seen, -1),
         values.reshape(batch * blocks, heads, seen, -1),
-        attn_mask=visible | blind,
+        visible | blind,
     )
     mixed = mixed.masked_fill(blind, 0.0).reshape(batch, blocks, heads, per_block, width)
     return mixed.transpose(1, 2).reshape(batch, heads, blocks * per_block, width)[:, :, :length]
