@@ -38,8 +38,7 @@ def list_presets(as_json: AsJson = False) -> None:
     table.add_column("what it is")
     table.add_column("what it sets")
     for one in presets:
-        values = {**one.model, **one.training, **one.rules, **one.ensemble}
-        settings = ", ".join(f"{key} {value}" for key, value in values.items())
+        settings = ", ".join(f"{key} {value}" for key, value in one.values.items())
         table.add_row(escape(one.name), escape(one.summary), escape(settings))
     console.show(table)
     console.show("`tsattn preset show base > my.yaml` begins one of your own, for --preset my.yaml.")

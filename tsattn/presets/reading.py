@@ -46,6 +46,11 @@ class Preset:
     ensemble: dict[str, Any] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """All that it sets, by field; no two sections have one of the same name."""
+        return {name: value for section in SECTIONS for name, value in getattr(self, section).items()}
+
 
 def preset_names() -> tuple[str, ...]:
     """Names of the presets that ship with tsattn, sorted."""

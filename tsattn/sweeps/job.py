@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tsattn.config import EnsembleConfig
+from tsattn.presets.reading import load_preset
 from tsattn.sweeps.cell import Kind
 from tsattn.training.protocols import parse_protocol
 
@@ -60,6 +62,28 @@ class Job:
     def crossed(self, cases: int) -> str:
         """How kfold:K judges, in words."""
         return f"kfold:{self.folds}: each part of {cases} cases of TRAIN held out in turn, TEST not read"
+
+    @property
+    def members(self) -> int:
+        """Models of which one is made; 1 where the preset makes no ensemble."""
+        return self._ensemble.members
+
+    def each(self) -> dict[str, Job]:
+        """The trainings of an ensemble's members, by the names of their folders."""
+        ensemble, found = self._ensemble, {}
+        for place, seed in enumerate(ensemble.seeds(self.seed)):
+            tokens = self.asked.get("tokens") or ensemble.tokens_of(place)
+            asked = self.asked if tokens is None else {**self.asked, "tokens": tokens}
+            found[f"seed{seed}"] = dataclasses.replace(self, seed=seed, asked=asked)
+        return found
+
+    def first(self, place: Path) -> Path:
+        """The run folder of the model at `place`, of an ensemble that of its first member."""
+        return place if self.members == 1 else place / f"seed{self._ensemble.seeds(self.seed)[0]}"
+
+    @property
+    def _ensemble(self) -> EnsembleConfig:
+        return EnsembleConfig(**load_preset(self.preset).ensemble)
 
     @property
     def place(self) -> Path:

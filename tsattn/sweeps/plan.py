@@ -6,20 +6,20 @@ cells and, held against what finished cells took, tell the time that is left; no
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from tsattn.config import Rules
 from tsattn.sweeps.baselines import find_baseline
 from tsattn.sweeps.cell import cell_folder
 from tsattn.sweeps.methods import Method
 from tsattn.sweeps.request import Request, Size, Source
+from tsattn.training import rules
 
 START = 50_000.0
 """Units that a process costs before it computes."""
-EPOCHS, FEWEST_STEPS, MOST_STEPS = 60, 600, 8000  # as training.plan has them
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,9 +76,11 @@ def cost(method: Method, size: Size, said: Mapping[str, Any], folds: int = 0) ->
         baseline = find_baseline(method.word)
         pairs = size.train * size.test * size.length**2
         return START + baseline.cost * timepoints + baseline.pairs * pairs
+    bounds = Rules(**{one.name: said[one.name] for one in fields(Rules) if one.name in said})
     batch = said.get("batch_size")
     if not isinstance(batch, int):
-        batch = 16 if size.train < 1000 else 32 if size.train < 4000 else 64
-    steps = max(1, math.ceil(size.train / batch))
-    epochs = said.get("epochs") or max(min(EPOCHS, MOST_STEPS // steps), math.ceil(FEWEST_STEPS / steps), 1)
-    return START + size.train * size.length * float(epochs) + timepoints
+        batch = rules.batch_size(size.train).value
+    stride = rules.stride(size.length, bounds).value
+    epochs = said.get("epochs") or rules.epochs(size.train, size.length, stride, batch, bounds).value
+    a_case = size.length * (1 / stride + rules.TIMEPOINT)
+    return START + said.get("members", 1) * size.train * a_case * float(epochs) + timepoints

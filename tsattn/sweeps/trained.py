@@ -2,6 +2,7 @@
 
 CELL/                 the run folder; of kfold:K none, but one for each part:
 CELL/fold0 …          a run folder that part 1 of TRAIN is held out from, and so on
+CELL[/fold0]/seed0 …  of a preset that makes one model of several: the run folders of these
 CELL-search/          of refit: the run that found the number of epochs
 """
 
@@ -58,10 +59,10 @@ def _judged_on_test(job: Job) -> Cell:
     from tsattn.evaluation.evaluate import evaluate
     from tsattn.runs import is_finished, load_predictor, read_config, read_split_places, record_test
 
-    here = is_finished(job.place)
+    here = is_finished(job.first(job.place))
     with _asked_to_stop() as stopping:
         metrics = _refitted(job, stopping) if job.protocol == "refit" else _trained(job, stopping)
-    config = read_config(job.place, allow_code=job.allow_code)
+    config = read_config(job.first(job.place), allow_code=job.allow_code)
     predictor = Timed(load_predictor(job.place, config.device, allow_code=job.allow_code))
     card = predictor.card
     test = job.split("test").collection
@@ -72,7 +73,7 @@ def _judged_on_test(job: Job) -> Cell:
         **_common(job),
         protocol=card.protocol,
         metrics={name: figures[name] for name in METRICS},
-        train_cases=sum(map(len, read_split_places(job.place).values())),
+        train_cases=sum(map(len, read_split_places(job.first(job.place)).values())),
         test_cases=len(test),
         length=card.lengths[2],
         channels=len(card.channels),
@@ -94,7 +95,7 @@ def _crossed(job: Job) -> Cell:
     from tsattn.training.holdout import Holding
 
     places = [job.place / f"fold{fold}" for fold in range(job.folds)]
-    here = all(map(is_finished, places))
+    here = all(is_finished(job.first(place)) for place in places)
     with _asked_to_stop() as stopping:
         metrics = [
             _trained(job, stopping, place, holding=Holding(fold=(fold, job.folds)))
@@ -105,7 +106,8 @@ def _crossed(job: Job) -> Cell:
     probabilities = np.zeros((len(train), len(train.classes)), np.float32)
     seconds = 0.0
     for place in places:
-        config, split = read_config(place, allow_code=job.allow_code), read_split_places(place)
+        first = job.first(place)
+        config, split = read_config(first, allow_code=job.allow_code), read_split_places(first)
         predictor = Timed(load_predictor(place, config.device, allow_code=job.allow_code))
         held_out = _places(train, split.get("validation", []))
         if train.take(_places(train, split.get("train", []))).fingerprint() != config.fingerprint:
@@ -152,7 +154,8 @@ def _refitted(job: Job, stopping: list[int]) -> dict[str, Any]:
     from tsattn.training.several import as_refit
 
     search = job.place.with_name(f"{job.place.name}-search")
-    found = _trained(replace(job, protocol="holdout"), stopping, search)
+    alone = job if job.members == 1 else next(iter(job.each().values()))
+    found = _one(replace(alone, protocol="holdout"), stopping, search)
     whole = replace(job, protocol="last", asked={**job.asked, "epochs": found["epoch"], "validation": None})
     metrics = _trained(whole, stopping, finish=lambda prepared: as_refit(prepared, found["epoch"], search))
     return {**metrics, "seconds": found["seconds"] + metrics["seconds"]}
@@ -166,16 +169,34 @@ def _trained(
     holding: Holding | None = None,
     finish: Callable[[Prepared], Prepared] = lambda prepared: prepared,
 ) -> dict[str, Any]:
-    """Metrics of the run at `place`, the cell's folder if not given, trained as far as it is not yet.
+    """Metrics of the model at `place`, the cell's folder if not given, trained as far as it is not yet.
 
-    finish: what is still to be said of a training that begins.
+    finish: what is still to be said of a training that begins. Of several as one model their parameters and
+    seconds are added up.
     """
+    from tsattn.runs.writing import write_members
+
+    place = place or job.place
+    if job.members == 1:
+        return _one(job, stopping, place, holding, finish)
+    of_members = job.each()
+    found = [_one(member, stopping, place / name, holding, finish) for name, member in of_members.items()]
+    write_members(place, list(of_members), ensemble=True)
+    return {**found[0], **{name: sum(one[name] for one in found) for name in ("parameters", "seconds")}}
+
+
+def _one(
+    job: Job,
+    stopping: list[int],
+    place: Path,
+    holding: Holding | None = None,
+    finish: Callable[[Prepared], Prepared] = lambda prepared: prepared,
+) -> dict[str, Any]:
     from tsattn.runs import is_finished
     from tsattn.runs.files import CONFIG
     from tsattn.training import preparing, workflow
     from tsattn.training.holdout import BY_SHARE
 
-    place = place or job.place
     if not is_finished(place):
         if (place / CONFIG).is_file():
             prepared = preparing.prepare_again(place, out=place, allow_code=job.allow_code)

@@ -159,8 +159,7 @@ def prepare(asked: Asked) -> Sweep:
 
 
 def _sets(preset: str) -> dict[str, Any]:
-    found = load_preset(preset)
-    return {**found.model, **found.training}
+    return load_preset(preset).values
 
 
 def _check(method: Method, request: Request, asked: Asked) -> None:
