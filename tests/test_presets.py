@@ -279,7 +279,7 @@ def test_a_file_that_cannot_be_read() -> None:
     Path("folder.yaml").mkdir()
     Path("latin.yaml").write_bytes(b"model:\n  width: 3 # gr\xfc\xdfe\n")
     for name, message in {
-        "nowhere.yaml": "preset nowhere.yaml: there is no such file. Presets with a name are base, best, fast, ",
+        "nowhere.yaml": "preset nowhere.yaml: there is no such file. Presets with a name are base, ",
         "folder.yaml": "preset folder.yaml: cannot be read (Is a directory)",
         "no\0name.yaml": "cannot be read (embedded null byte)",
         "latin.yaml": "latin.yaml:2: not UTF-8 text. Save the file as UTF-8.",
