@@ -1,8 +1,9 @@
-"""Cells that are judged on parts of TRAIN, where there is no TEST to be read; refit."""
+"""Cells of several runs: judged on parts of TRAIN, where there is no TEST to be read; refit; ensembles."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from tsattn.sweeps.fitted import baseline
 from tsattn.sweeps.gather import gather
 from tsattn.sweeps.job import Job
 from tsattn.sweeps.trained import transformer
+from tsattn.training.protocols import parse_protocol, refuse_parts_of_several
 
 TINY = {"epochs": 2, "width": 8, "heads": 2, "layers": 1, "tokens": "linear", "batch_size": 8}
 
@@ -115,3 +117,30 @@ def test_refit_searches_beside_the_cell_and_trains_on_all_of_train(data: Path, t
     assert (cell.folds, cell.train_cases, cell.test_cases) == (0, 25, 25)
     assert cell.train_seconds == pytest.approx(found["seconds"] + whole["seconds"])
     assert whole["test"]["accuracy"] == cell.metrics["accuracy"]
+
+
+def test_an_ensemble_is_one_cell(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "X_TEST.csv").write_bytes(data.read_bytes())
+    (tmp_path / "X_TRAIN.csv").write_bytes(data.read_bytes())
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("ensemble: {members: 2, member_tokens: 'linear, conv'}\n", "utf-8")
+    plain = job(tmp_path / "X_TRAIN.csv", tmp_path / "seed4", protocol="last")
+    asked = {name: value for name, value in TINY.items() if name != "tokens"}
+    work = replace(plain, preset=str(mine), asked=asked)
+    cell = transformer(work)
+    places = [work.place / "seed8", work.place / "seed9"]  # of seed 4 of two members
+    configs = [read_config(place) for place in places]
+    assert [(one.model.tokens, one.training.seed) for one in configs] == [("linear", 8), ("conv", 9)]
+    figures = [json.loads((place / "metrics.json").read_text("utf-8")) for place in places]
+    assert cell.parameters == sum(one["parameters"] for one in figures)
+    assert cell.train_seconds == pytest.approx(sum(one["seconds"] for one in figures))
+    assert cell.protocol.startswith("ensemble of 2, each: last")
+    test = work.split("test").collection
+    each = [predict_all(load_predictor(place, "cpu"), test) for place in places]
+    right = np.mean([test.classes[k] for k in (each[0] + each[1]).argmax(1)] == np.array(test.labels))
+    assert cell.metrics["accuracy"] == right
+    written = [(place / "model.safetensors").stat().st_mtime_ns for place in places]
+    assert transformer(work).metrics == cell.metrics
+    assert [(place / "model.safetensors").stat().st_mtime_ns for place in places] == written
+    with pytest.raises(InputError, match=r"judges single models, and preset .* makes one of"):
+        refuse_parts_of_several(parse_protocol("kfold:3"), str(mine))

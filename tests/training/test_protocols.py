@@ -19,7 +19,7 @@ from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
 from tsattn.data.splits import folds
 from tsattn.errors import InputError
-from tsattn.runs import finish_run, load_predictor, read_run
+from tsattn.runs import finish_run, load_predictor, read_config, read_run
 from tsattn.training import workflow
 from tsattn.training.holdout import Holding
 from tsattn.training.protocols import WORDS, parse_protocol, settle
@@ -143,6 +143,26 @@ def test_best_on_test_is_stamped_wherever_it_goes(tsattn: Command, tmp_path: Pat
     assert "best-on-test" in tsattn("eval", "run/model.onnx").out
     figures = [metrics["validation"]["accuracy"], json.loads(tsattn("eval", "run", "--json").out)["accuracy"]]
     assert figures[0] == pytest.approx(figures[1])
+
+
+def test_a_preset_makes_one_model_of_several(tsattn: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "model: {width: 8, heads: 2, layers: 1}\ntraining: {epochs: 1}\n"
+        "ensemble: {members: 3, member_tokens: 'conv, linear'}\n",
+        "utf-8",
+    )
+    words = ["train", "GunPoint", "--preset", "mine.yaml", "--seed", "2", "--out", "several"]
+    done = tsattn(*words)
+    assert done.code == 0, done.err
+    assert "one model of them all" in done.out
+    configs = [read_config(tmp_path / "several" / f"seed{n}") for n in (6, 7, 8)]  # the third three
+    assert [config.model.tokens for config in configs] == ["conv", "linear", "conv"]
+    assert json.loads(tsattn("eval", "several", "--json").out)["protocol"].startswith("ensemble of 3")
+    typed = tsattn("train", "GunPoint", "--preset", "mine.yaml", "--tokens", "patch:9", "--print-config")
+    assert "tokens: patch:9" in typed.out
+    refused = tsattn(*words, "--protocol", "kfold:3")
+    assert refused.code == 2
+    assert "kfold:3 judges single models" in refused.err
 
 
 def test_seeds_become_one_model(tsattn: Command, tmp_path: Path) -> None:

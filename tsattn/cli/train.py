@@ -140,7 +140,7 @@ def train(
     from tsattn.config import EnsembleConfig
     from tsattn.presets.reading import load_preset
     from tsattn.training.plan import parse_batch_size
-    from tsattn.training.protocols import parse_protocol
+    from tsattn.training.protocols import parse_protocol, refuse_parts_of_several
     from tsattn.training.several import parse_seeds
 
     if source is None:
@@ -194,8 +194,9 @@ def train(
         raise InputError("--seed and --seeds both say which: type one of them.")
     if ensemble and seeds is None:
         raise InputError("--ensemble makes one model of several seeds: type --seeds too, e.g. --seeds 5.")
+    refuse_parts_of_several(asked_for, preset)
     recipe = EnsembleConfig(**load_preset(preset).ensemble)
-    one_of_many = seeds is None and recipe.members > 1 and asked_for.name != "kfold"
+    one_of_many = seeds is None and recipe.members > 1
     several = recipe.seeds(seed) if one_of_many else [seed] if seeds is None else parse_seeds(seeds)
     words = (
         {} if tokens is not None else {each: recipe.tokens_of(place) for place, each in enumerate(several)}

@@ -2,7 +2,7 @@
 
 CELL/                 the run folder; of kfold:K none, but one for each part:
 CELL/fold0 …          a run folder that part 1 of TRAIN is held out from, and so on
-CELL[/fold0]/seed0 …  of a preset that makes one model of several: the run folders of these
+CELL/seed0 …          of a preset that makes one model of several: the run folders of these
 CELL-search/          of refit: the run that found the number of epochs
 """
 
@@ -95,7 +95,7 @@ def _crossed(job: Job) -> Cell:
     from tsattn.training.holdout import Holding
 
     places = [job.place / f"fold{fold}" for fold in range(job.folds)]
-    here = all(is_finished(job.first(place)) for place in places)
+    here = all(map(is_finished, places))
     with _asked_to_stop() as stopping:
         metrics = [
             _trained(job, stopping, place, holding=Holding(fold=(fold, job.folds)))
@@ -106,8 +106,7 @@ def _crossed(job: Job) -> Cell:
     probabilities = np.zeros((len(train), len(train.classes)), np.float32)
     seconds = 0.0
     for place in places:
-        first = job.first(place)
-        config, split = read_config(first, allow_code=job.allow_code), read_split_places(first)
+        config, split = read_config(place, allow_code=job.allow_code), read_split_places(place)
         predictor = Timed(load_predictor(place, config.device, allow_code=job.allow_code))
         held_out = _places(train, split.get("validation", []))
         if train.take(_places(train, split.get("train", []))).fingerprint() != config.fingerprint:

@@ -21,7 +21,7 @@ from tsattn.sweeps.request import Recipe, Request
 from tsattn.sweeps.running import LOGS
 from tsattn.sweeps.sources import find_sources
 from tsattn.training.holdout import Holding
-from tsattn.training.protocols import Protocol, parse_protocol, settle
+from tsattn.training.protocols import Protocol, parse_protocol, refuse_parts_of_several, settle
 
 DEFAULT = "base"
 """The preset where none is typed."""
@@ -138,6 +138,7 @@ def prepare(asked: Asked) -> Sweep:
         presets={method.grid[PRESET]: _sets(method.preset) for method in columns if method.preset},
     )
     for method in columns:
+        refuse_parts_of_several(protocol, method.preset or asked.preset)
         _check(method, request, asked)
     sources = find_sources(
         asked.data,

@@ -9,6 +9,7 @@ from typing import Any
 
 from tsattn.card import BEST_ON_TEST
 from tsattn.errors import InputError
+from tsattn.presets.reading import load_preset
 from tsattn.training.holdout import Holding
 from tsattn.training.plan import VALIDATION_SHARE
 
@@ -45,6 +46,19 @@ def parse_protocol(text: str) -> Protocol:
     if colon:
         raise InputError(f"--protocol {text}: '{name}' takes no option, write '{name}'.")
     return Protocol(name=name)
+
+
+def refuse_parts_of_several(protocol: Protocol, preset: str) -> None:
+    """InputError for kfold with a preset that makes one model of several.
+
+    A training divides TRAIN by its seed, and members have seeds of their own: one would have been trained on
+    what another is judged on.
+    """
+    if protocol.folds and load_preset(preset).ensemble.get("members", 1) > 1:
+        raise InputError(
+            f"--protocol kfold:{protocol.folds} judges single models, and preset '{preset}' makes one of "
+            "several. Judge what its members are, e.g. --preset base with --tokens."
+        )
 
 
 def settle(
