@@ -11,7 +11,8 @@ one of the same cases; and models with random weights, whose speed is that of tr
 row; and peak memory for a tenth of the rows and for all. Prints Markdown and leaves with 1 if a bar does
 not hold. About five minutes for 100,000 rows on two cores.
 
---choose prints, for each length, which optimisation level, batch and division of threads is fastest.
+--choose prints, for each length, which batches are fastest, and which optimisation levels and divisions of
+threads; tsattn/inference/batching.py and session.py hold what was chosen.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ SIZES = {"small": (48, 4, 2), "larger": (128, 8, 3)}
 """Width, heads and layers."""
 SHARE, FIRST_ROW, MEMORY = 0.85, 0.8, 1.05
 TIMES = {"small": 3.0, "larger": 1.8}
+BATCHES, MOST_PAIRS, SECONDS = (1, 4, 8, 16, 32, 64, 128, 256), 1 << 23, 0.25
 STAGES, MODELS = (Path(__file__).with_name(name) for name in ("predict_stages.py", "predict_models.py"))
 
 
@@ -222,22 +224,31 @@ def show(cells: list[Cell], rows: int) -> int:
 
 
 def choose(model: Path, name: str, lengths: list[int]) -> None:
-    """For each length the rates of every setting, the fastest first."""
-    print(f"\n{name}: cases a second by length, the fastest settings first\n")
-    print("| length | level | batch | callers × threads | cases/s |\n|---:|---|---:|---|---:|")
+    """For each length the best rate of every batch, then of every other setting."""
+    print(f"\n{name}: cases a second, with the best of the other settings\n", flush=True)
+    print(f"| length | {' | '.join(f'batch {batch}' for batch in BATCHES)} |")
+    print(f"|---:|{'---:|' * len(BATCHES)}")
+    others: dict[tuple[int, str], float] = {}
     for length in lengths:
-        found = sorted(settings(model, length), key=lambda entry: -entry[-1])
-        for level, batch, callers, threads, rate in found[:4] + found[-1:]:
-            print(f"| {length} | {level} | {batch} | {callers} × {threads} | {rate:,.0f} |")
+        best = dict.fromkeys(BATCHES, 0.0)
+        for level, batch, callers, threads, rate in settings(model, length):
+            best[batch] = max(best[batch], rate)
+            setting = (length, f"{level}, {callers} × {threads}")
+            others[setting] = max(others.get(setting, 0.0), rate)
+        rates = (f"{best[batch]:,.0f}" if best[batch] else "" for batch in BATCHES)
+        print(f"| {length} | {' | '.join(rates)} |", flush=True)
+    print("\n| length | level, callers × threads | cases/s |\n|---:|---|---:|")
+    for (length, setting), rate in sorted(others.items(), key=lambda entry: (entry[0][0], -entry[1])):
+        print(f"| {length} | {setting} | {rate:,.0f} |")
 
 
 def settings(model: Path, length: int) -> Iterator[tuple[str, int, int, int, float]]:
-    """(level, batch, callers, threads of each, cases a second) for a second each."""
+    """(level, batch, callers, threads of each, cases a second), each measured for SECONDS."""
     import onnxruntime as ort
 
     cores = os.cpu_count() or 1
     generator = np.random.default_rng(0)
-    for level in ("DISABLE_ALL", "ENABLE_BASIC", "ENABLE_EXTENDED", "ENABLE_ALL"):
+    for level in ("ENABLE_BASIC", "ENABLE_EXTENDED", "ENABLE_ALL"):
         for callers, threads in {(cores, 1), (1, cores), (1, 1)}:
             options = ort.SessionOptions()
             options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{level}")
@@ -245,12 +256,12 @@ def settings(model: Path, length: int) -> Iterator[tuple[str, int, int, int, flo
             options.enable_mem_pattern = False
             options.add_session_config_entry("session.intra_op.allow_spinning", "0")
             session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-            for batch in (16, 32, 64, 128, 256):
+            for batch in (batch for batch in BATCHES if batch * length**2 <= MOST_PAIRS):
                 values = generator.normal(size=(batch, CHANNELS, length)).astype(np.float32)
                 session.run(None, {"values": values})
                 start, done = time.perf_counter(), 0
                 with ThreadPoolExecutor(callers) as pool:
-                    while time.perf_counter() - start < 0.5:
+                    while time.perf_counter() - start < SECONDS:
                         calls = [pool.submit(session.run, None, {"values": values}) for _ in range(callers)]
                         done += sum(len(call.result()[0]) for call in calls)
                 yield level, batch, callers, threads, done / (time.perf_counter() - start)

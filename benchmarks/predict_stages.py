@@ -21,7 +21,7 @@ import numpy as np
 
 from tsattn.data.caseblocks import CaseBlock, RowFacts
 from tsattn.data.columns import TableOptions
-from tsattn.inference.batching import Answers
+from tsattn.inference.batching import FASTEST, Answers
 from tsattn.inference.concurrency import in_order
 from tsattn.inference.inputs import Reading, Workers, blocks_of
 from tsattn.inference.rowformats import row_format
@@ -44,13 +44,15 @@ def parse(model: Path, file: Path, _: int) -> tuple[int, float]:
 
 
 def infer(model: Path, file: Path, cases: int) -> tuple[int, float]:
-    """Ready batches, the first of the file over and over, to answers."""
+    """Ready batches, one of the file over and over and as large as predict makes them, to answers."""
     predictor = open_model(model, "cpu", parallel_calls=True)
+    size = FASTEST[predictor.provider]
     with ThreadPoolExecutor(1) as pool:
         blocks = blocks_of(file, Reading(options=TABLE), predictor.card, Workers(pool=pool, depth=2))
-        ready = [_array(next(blocks)) for _ in range(2)][-1][:BATCH]
+        block = [next(blocks) for _ in range(4)][-1]
+        ready = np.ascontiguousarray(_array(block)[: size.cuts(block.lengths)[1]])
         blocks.close()
-    batches = [np.ascontiguousarray(ready)] * (-(-cases // BATCH))
+    batches = [ready] * (-(-cases // len(ready)))
     start = time.perf_counter()
     with ThreadPoolExecutor(predictor.callers) as pool:
         for _ in in_order(predictor.probabilities, batches, 2 * predictor.callers, pool):

@@ -12,7 +12,6 @@ from tsattn.cli import interrupts
 from tsattn.cli.options import (
     AllowCode,
     AsJson,
-    BatchSize,
     IdColumn,
     LabelColumn,
     Layout,
@@ -96,7 +95,17 @@ def predict(
             rich_help_panel=_OUTPUT,
         ),
     ] = False,
-    batch_size: BatchSize = 64,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-size",
+            min=1,
+            metavar="N",
+            help="Cases at a time, at most; as is fastest if not given.",
+            show_default=False,
+            rich_help_panel=_COMPUTING,
+        ),
+    ] = None,
     device: Annotated[
         str,
         typer.Option(

@@ -28,8 +28,6 @@ from tsattn.errors import InputError
 
 _CHUNK, _FIRST_CHUNK = 1 << 20, 1 << 17
 _BYTES_A_CELL = 64
-_BYTES_A_COLUMN = 1 << 13
-"""Arrow takes as long for a column of a block, whatever is in it, as for reading some hundred cells."""
 
 
 @dataclass(frozen=True)
@@ -169,14 +167,12 @@ class _CsvReader:
 
     def _chunks(self) -> Iterator[bytes]:
         """The file's bytes; the first are few, so that the first rows come early."""
-        columns = len(self._head.names)
-        width = columns * _BYTES_A_CELL
-        most = max(_CHUNK, min(columns * _BYTES_A_COLUMN, 2 * _CHUNK))
+        width = len(self._head.names) * _BYTES_A_CELL
         with self._head.file.open_bytes() as file:
             size = max(_FIRST_CHUNK, width)
             while chunk := file.read(size):
                 yield chunk
-                size = max(min(2 * size, most), width)
+                size = max(min(2 * size, _CHUNK), width)
 
     def _table(self, text: bytes, missing: Sequence[str]) -> Any:
         # One chunk whatever is in the block, in this thread: the pieces are what runs at once.

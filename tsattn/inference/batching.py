@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,31 @@ from tsattn.data.caseblocks import CaseBlock, RowFacts
 LOOK_AHEAD = 16
 """Batches that a window holds at most."""
 _WINDOW_BYTES = 1 << 26
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a batch may be. cases: at most; pairs: of timepoints, a case's length squared, at most."""
+
+    cases: int
+    pairs: int | None = None
+
+    def cuts(self, lengths: NDArray[np.int64]) -> list[int]:
+        """Where batches begin and the last one ends, of cases with these lengths, the shortest first."""
+        if self.pairs is None or not len(lengths):
+            return [*range(0, max(len(lengths), 1), self.cases), len(lengths)]
+        cuts = [0]
+        while (at := cuts[-1]) < len(lengths):
+            count = min(self.cases, len(lengths) - at)
+            while count > 1 and count * (pairs := int(lengths[at + count - 1]) ** 2) > self.pairs:
+                count = min(count - 1, max(self.pairs // pairs, 1))
+            cuts.append(at + count)
+        return cuts
+
+
+FASTEST = {"CPUExecutionProvider": Size(128, 1 << 18)}
+"""By provider, from `benchmarks/predict.py --choose`: what a core computes then stays in its cache."""
+ELSEWHERE = Size(64)
 
 
 @dataclass(frozen=True)
@@ -36,16 +62,16 @@ class Window:
         self._answers = np.zeros((int(self._starts[-1]), classes), np.float32)
         self._waiting = 0
 
-    def batches(self, size: int) -> list[Batch]:
+    def batches(self, size: Size) -> list[Batch]:
         """All the cases, in batches of up to `size`, shortest first; at least one batch, maybe of none."""
         places = np.concatenate([s + b.good() for s, b in zip(self._starts, self.blocks, strict=False)])
         lengths = np.concatenate([block.lengths for block in self.blocks])[places]
         if lengths.size and (lengths != lengths[0]).any():
             order = np.argsort(lengths, kind="stable")
             places, lengths = places[order], lengths[order]
-        cuts = range(0, max(len(places), 1), size)
-        self._waiting = len(cuts)
-        return [Batch(self, places[at : at + size], lengths[at : at + size]) for at in cuts]
+        cuts = size.cuts(lengths)
+        self._waiting = len(cuts) - 1
+        return [Batch(self, places[start:stop], lengths[start:stop]) for start, stop in pairwise(cuts)]
 
     def answer(self, batch: Batch, probabilities: NDArray[np.float32]) -> bool:
         """Takes the answers of one batch; True when the last has come."""
@@ -93,7 +119,7 @@ class Batch:
 
 
 def batches_of(
-    blocks: Iterable[CaseBlock], size: int, classes: int, callers: int
+    blocks: Iterable[CaseBlock], size: Size, classes: int, callers: int
 ) -> Generator[Batch, None, None]:
     """The cases of all blocks in batches; the first windows are small, so that the first rows come early."""
     held: list[CaseBlock] = []
@@ -106,6 +132,6 @@ def batches_of(
         if cases >= most or memory >= _WINDOW_BYTES:
             yield from Window(held, classes).batches(size)
             held, cases, memory = [], 0, 0
-            most = min(max(2 * most, callers * size), LOOK_AHEAD * size)
+            most = min(max(2 * most, callers * size.cases), LOOK_AHEAD * size.cases)
     if held:
         yield from Window(held, classes).batches(size)

@@ -20,6 +20,7 @@ from typing import BinaryIO, Literal
 
 from tsattn.data.columns import TableOptions
 from tsattn.errors import InputError
+from tsattn.inference.batching import ELSEWHERE, FASTEST, Size
 from tsattn.inference.inputs import STDIN, Reading, check_files
 from tsattn.inference.output import Destination, StreamOutput, file_output
 from tsattn.inference.outside import Outside
@@ -78,7 +79,7 @@ def predict_files(
     output: Path | BinaryIO,
     options: TableOptions,
     *,
-    batch_size: int,
+    batch_size: int | None,
     wanted: Wanted | None = None,
     proba: bool | None = None,
     per: Per | None = None,
@@ -90,6 +91,7 @@ def predict_files(
     """Classifies every case of `files`, in their order, into `output`, a file or a stream.
 
     options: column roles; what is None is taken from the model's card where the file has it.
+    batch_size: cases that the model is asked about at once, at most; as is fastest if None.
     wanted: which rows are written and how; proba and per stand in for those of `wanted`.
     per: where the model was trained on windows, a row a recording (the mean of its windows) or a window.
     proba: one column `probability_CLASS` a class beside id, label and confidence.
@@ -123,7 +125,7 @@ def predict_files(
         work = Work(
             predictor=predictor,
             reading=Reading(options=options, keep=wanted.keep, sort=wanted.sort),
-            batch_size=batch_size,
+            size=_size(predictor) if batch_size is None else Size(batch_size),
             per=wanted.per,
             fail=wanted.on_error == "fail",
             threads=threads,
@@ -149,6 +151,10 @@ def predict_files(
         done.outside,
         resumed,
     )
+
+
+def _size(predictor: Predictor) -> Size:
+    return FASTEST.get(predictor.provider, ELSEWHERE)
 
 
 def _destination(

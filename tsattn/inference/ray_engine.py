@@ -52,7 +52,7 @@ class Work:
 
     options: TableOptions
     wanted: Wanted
-    batch_size: int
+    batch_size: int | None
     device: str
     threads: int
 
@@ -124,7 +124,7 @@ def predict_with_ray(
     folder: str,
     options: TableOptions,
     *,
-    batch_size: int,
+    batch_size: int | None,
     wanted: Wanted,
     device: str,
     cluster: Cluster,

@@ -21,7 +21,7 @@ from tsattn.card import ModelCard
 from tsattn.data.caseblocks import CaseBlock, RowFacts
 from tsattn.data.preparation import Preparation, prepare_cases
 from tsattn.errors import InputError
-from tsattn.inference.batching import Answers, Batch, batches_of
+from tsattn.inference.batching import Answers, Batch, Size, batches_of
 from tsattn.inference.concurrency import in_order
 from tsattn.inference.inputs import Reading, Workers, blocks_of
 from tsattn.inference.outside import Outside, count_outside
@@ -95,7 +95,7 @@ class Work:
 
     predictor: Predictor
     reading: Reading
-    batch_size: int
+    size: Size
     per: Per
     fail: bool
     threads: int | None
@@ -110,7 +110,7 @@ class Work:
             _pools(callers, self.threads) as (workers, asking),
             closing(self._blocks(files, stdin, done.rows, ends, workers)) as blocks,
             closing(self._prepared(blocks, workers)) as prepared,
-            closing(batches_of(prepared, self.batch_size, len(self._card.classes), callers)) as batches,
+            closing(batches_of(prepared, self.size, len(self._card.classes), callers)) as batches,
             closing(in_order(self._ask, batches, 2 * callers, asking)) as answered,
         ):
             outside = Outside()
@@ -141,7 +141,7 @@ class Work:
                             f"{block.rows.faults[min(block.rows.faults)]} To go on without such rows, type "
                             "--on-error skip or --on-error mark."
                         )
-                    yield from block.pieces(self.batch_size, max(done - total, 0))
+                    yield from block.pieces(self.size.cases, max(done - total, 0))
                     total += len(block)
             ends.append(total)
 
@@ -153,7 +153,8 @@ class Work:
         if not how:
             yield from blocks
             return
-        some = -(-self.batch_size // _RECORDINGS_A_BATCH) if how.window is not None else self.batch_size
+        most = self.size.cases
+        some = -(-most // _RECORDINGS_A_BATCH) if how.window is not None else most
         pieces = (piece for block in blocks for piece in block.pieces(some))
 
         def prepare(piece: CaseBlock) -> CaseBlock:
