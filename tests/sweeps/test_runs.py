@@ -111,7 +111,12 @@ def test_only_run_folders_are_deleted_and_nobody_is_surprised(
         status, _, err = tsattn(monkeypatch, capsys, "runs", "rm", str(folder / "a"), "--yes")
         assert status == 2
         assert "another process" in err
-    status, _, _ = tsattn(monkeypatch, capsys, "runs", "rm", str(folder / "a"), "--yes")
+    (folder / "a" / "notes.txt").touch()
+    status, _, err = tsattn(monkeypatch, capsys, "runs", "rm", str(folder / "a"), "--yes")
+    assert (status, "notes.txt: not a file of a run" in "".join(err.splitlines())) == (2, True)
+    (folder / "a" / "notes.txt").rename(folder / "a" / "model.onnx")
+    monkeypatch.chdir(folder / "a")
+    status, _, _ = tsattn(monkeypatch, capsys, "runs", "rm", ".", str(folder / "a"), "--yes")
     assert status == 0
     assert sorted(path.name for path in folder.iterdir()) == ["deep", "link", "thesis.tex"]
     assert (folder / "deep" / "b" / "model.safetensors").is_file()

@@ -102,6 +102,22 @@ def test_a_set_that_a_method_lacks_is_left_out_for_all() -> None:
     assert [(of.data, of.method, of.message) for of in one.failures] == [("B", "sh", "no memory left")]
 
 
+def test_what_failed_everywhere_is_not_passed_over() -> None:
+    some = [cell(data, method) for data in ("A", "B") for method in ("softmax", "bn")]
+    some += [failed("C", method, "no memory left") for method in ("softmax", "bn", "sh")]
+    one = compare(some)
+    assert [data.name for data in one.data] == ["A", "B", "C"]
+    assert one.best["C"] == frozenset()
+    assert any("over 2 of 3" in note and "no method has one on C." in note for note in one.notes)
+    assert any(note == "All cells failed of sh, which therefore has no column." for note in one.notes)
+
+
+def test_the_reference_of_a_grid_is_softmax_at_its_first_point() -> None:
+    methods = ("1nn-dtw", "bn width=8", "softmax width=8", "softmax width=16")
+    assert compare([cell("A", method) for method in methods]).reference == "softmax width=16"
+    assert compare([cell("A", method) for method in methods[:2]]).reference == "1nn-dtw"
+
+
 def test_without_a_common_set_scores_are_shown_and_nothing_is_ranked() -> None:
     one = compare([cell("A", "softmax"), cell("B", "bn")])
     assert not one.common

@@ -93,6 +93,7 @@ def remove_runs(
     from tsattn.cli import console
     from tsattn.sweeps.survey import check_removable, remove, survey
 
+    runs = list({run.absolute().resolve() if not run.is_symlink() else run: run for run in runs}.values())
     for run in runs:
         check_removable(run)
     if not yes:
@@ -157,8 +158,8 @@ def _pairs(headings: list[str], rows: list[tuple[str, tuple[Any, ...]]]) -> None
     from tsattn.cli import console
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for heading in headings:
-        table.add_column(escape(heading), overflow="fold")
+    for place, heading in enumerate(headings):
+        table.add_column(escape(heading), overflow="fold", no_wrap=place == 0)
     for name, values in rows:
         table.add_row(name, *(escape(_shown(value)) for value in values))
     console.show(table)

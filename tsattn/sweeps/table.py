@@ -58,7 +58,7 @@ def compare(
     done = [cell for cell in cells if cell.status == "done"]
     _check_metric(done, metric)
     folds = _folds(done)
-    sets = sorted({cell.data for cell in done}, key=str.lower)
+    sets = sorted({cell.data for cell in (cells if done else ())}, key=str.lower)
     columns = [*_own(done, metric, folds), *_within(published, sets)]
     columns = [
         replace(one, method=replace(one.method, ranked=_is_ranked(one.method, folds, rank_all=rank_all)))
@@ -101,6 +101,7 @@ def compare(
                 {one.method.label: [name for name in sets if name not in one.scores] for one in ranked},
                 sets,
                 common,
+                sorted({one.method for one in cells} - {one.method for one in done}),
             )
         ),
         failures=tuple(
@@ -216,7 +217,8 @@ def _check_methods(columns: Sequence[Column], ranked: Sequence[Column], cells: S
 
 def _reference(asked: str | None, labels: Sequence[str]) -> str:
     if asked is None:
-        return REFERENCE if REFERENCE in labels else labels[0]
+        alike = (label for label in labels if label.startswith(f"{REFERENCE} "))  # at a point of a grid
+        return REFERENCE if REFERENCE in labels else next(alike, labels[0])
     if asked in labels:
         return asked
     near = difflib.get_close_matches(asked, labels, n=1, cutoff=0.5)
