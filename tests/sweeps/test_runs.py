@@ -58,6 +58,8 @@ def test_the_list_has_every_run_below_a_folder(
     assert (first["epochs"], first["finished"], first["validation"]) == (2, True, None)
     status, out, _ = tsattn(monkeypatch, capsys, "runs", "list", str(trained))
     assert "2 runs below" in out
+    assert "of all: data GunPoint, attention bn+sh, tokens linear, preset base" in " ".join(out.split())
+    assert out.split()[:3] == ["run", "seed", "test"]  # what is alike in all takes no room in the table
     assert f"{100 * metrics['test']['accuracy']:.2f}" in out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -244,13 +245,14 @@ def test_cells_that_are_not_alike_are_noted() -> None:
         ([cell("A", "bn"), cell("A", "sh")], {"reference": "nb"}, "Did you mean 'bn'?"),
         ([cell("A", "bn"), cell("A", "sh")], {"reference": "zzz"}, "There are: bn, sh"),
         ([cell("A", "bn")], {}, "one method only, bn"),
+        ([cell("A", "bn")], {"published": published()}, "nothing was published of these data sets"),
         ([failed("A", "bn", "no memory left")], {}, "All 1 cells failed"),
         ([cell("A", m, protocol="best-on-test: x") for m in ("bn", "sh")], {}, "Type --best-on-test"),
         ([*crossed(2), *crossed(5)], {}, "cells of kfold:2 and kfold:5"),
         ([*crossed(2), cell("A", "bn")], {}, "not ranked beside figures on TEST"),
     ],
 )
-def test_what_cannot_be_compared_is_said(some: list[Cell], options: dict[str, str], message: str) -> None:
+def test_what_cannot_be_compared_is_said(some: list[Cell], options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as raised:
-        compare(some, **options)  # type: ignore[arg-type]
+        compare(some, **options)
     assert message in str(raised.value)

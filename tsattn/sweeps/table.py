@@ -65,7 +65,7 @@ def compare(
         for one in columns
     ]
     ranked = [one for one in columns if one.method.ranked]
-    _check_methods(columns, ranked, cells)
+    _check_methods(columns, ranked, cells, published=bool(published))
     common = [name for name in sets if all(name in one.scores for one in ranked)]
     values = np.array([[one.scores[name].mean for one in ranked] for name in common]).reshape(-1, len(ranked))
     lower = metric in LOWER_IS_BETTER
@@ -190,7 +190,9 @@ def _check_metric(done: Sequence[Cell], metric: str) -> None:
         )
 
 
-def _check_methods(columns: Sequence[Column], ranked: Sequence[Column], cells: Sequence[Cell]) -> None:
+def _check_methods(
+    columns: Sequence[Column], ranked: Sequence[Column], cells: Sequence[Cell], *, published: bool
+) -> None:
     if not columns:
         first = cells[0]
         raise InputError(
@@ -199,8 +201,12 @@ def _check_methods(columns: Sequence[Column], ranked: Sequence[Column], cells: S
         )
     if len(columns) < 2:
         raise InputError(
-            f"There is one method only, {columns[0].method.label}: nothing to compare it with. Name more "
-            "folders, or type --published to see published results beside it."
+            f"There is one method only, {columns[0].method.label}: nothing to compare it with"
+            + (
+                ", and nothing was published of these data sets. Name more folders."
+                if published
+                else ". Name more folders, or type --published to see published results beside it."
+            )
         )
     if len(ranked) < 2:
         few = f"Of {len(columns)} methods {len(ranked) or 'none'} can be ranked: "
