@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,55 @@ def test_a_folder_that_is_no_sweep_or_is_at_work_is_refused(
         status, _, err = bench(monkeypatch, capsys, "GunPoint", "-o", str(tmp_path / "sweep"))
     assert status == 2
     assert "another process" in err
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda place: (place / "sweep.yaml").write_text("grid: ["), "while parsing"),
+        (lambda place: (place / "sweep.yaml").write_text("format: 1\ndata: []\n"), "'attentions' is missing"),
+        (
+            lambda place: (place / "sweep.yaml").write_text(
+                (place / "sweep.yaml").read_text().replace("grid: {}", "grid: {width: 3}")
+            ),
+            "grid of width is no list",
+        ),
+        (
+            lambda place: (place / "cells/GunPoint/bn/seed0").rename(place / "cells/GunPoint/bn/seed1"),
+            "the cell of GunPoint bn seed 0, where that of GunPoint bn seed 1",
+        ),
+        (
+            lambda place: ((place / "logs").rmdir(), (place / "logs").touch()),
+            "what a cell says cannot be written there",
+        ),
+    ],
+)
+def test_what_is_spoilt_in_a_folder_is_named(
+    spoil: Callable[[Path], object],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["GunPoint", "--attention", "bn", "-o", str(tmp_path), "--seeds"]
+    assert bench(monkeypatch, capsys, *words, "1")[0] == 0
+    spoil(tmp_path)
+    status, out, err = bench(monkeypatch, capsys, *words, "2")
+    assert (status, out) == (2, "")
+    assert said in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+def test_names_that_would_share_a_folder_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a b", "a@b"):
+        (tmp_path / f"{name}.csv").write_text("x_0,x_1,label\n1,2,a\n3,4,b\n", "utf-8")
+    files = [str(tmp_path / f"{name}.csv") for name in ("a b", "a@b")]
+    words = ["--label", "label", "--attention", "bn", "--protocol", "kfold:2", "-o", str(tmp_path / "s")]
+    status, _, err = bench(monkeypatch, capsys, *files, *words)
+    assert status == 2
+    assert "a b bn seed 0 and a@b bn seed 0 would share the folder" in " ".join(err.split())
 
 
 def test_failed_cells_are_said_and_tried_again_when_asked(

@@ -40,6 +40,12 @@ def test_a_cell_is_there_once_it_is_finished(tmp_path: Path) -> None:
         ({"kind": "oracle"}, "kind is 'oracle'"),
         ({"metrics": {}}, "metrics lacks accuracy"),
         ({"metrics": {**METRICS, "accuracy": "high"}}, "accuracy 'high'"),
+        ({"metrics": {**METRICS, "accuracy": 7}}, "accuracy 7"),
+        ({"metrics": {**METRICS, "macro_f1": float("nan")}}, "macro_f1 nan"),
+        ({"metrics": {**METRICS, "accuracy": None}}, "accuracy None"),
+        ({"metrics": {**METRICS, "log_loss": float("inf")}}, "log_loss inf"),
+        ({"seed": -1}, "seed is -1"),
+        ({"train_seconds": float("nan")}, "train_seconds is nan"),
     ],
 )
 def test_what_is_no_cell_is_refused_with_its_place(change: dict[str, Any], said: str) -> None:
@@ -49,7 +55,7 @@ def test_what_is_no_cell_is_refused_with_its_place(change: dict[str, Any], said:
     assert "here/cell.json" in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": 1}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": 1}', "[" * 100_000])
 def test_no_json_is_no_cell(text: str) -> None:
     with pytest.raises(InputError, match=r"cell\.json"):
         Cell.from_json(text, "cell.json")

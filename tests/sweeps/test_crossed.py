@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tsattn.sweeps.cell import Kind
 from tsattn.sweeps.fitted import baseline
 from tsattn.sweeps.gather import gather
 from tsattn.sweeps.job import Job
+from tsattn.sweeps.processes import Here
 from tsattn.sweeps.trained import transformer
 from tsattn.training.protocols import parse_protocol, refuse_parts_of_several
 
@@ -117,6 +119,19 @@ def test_refit_searches_beside_the_cell_and_trains_on_all_of_train(data: Path, t
     assert (cell.folds, cell.train_cases, cell.test_cases) == (0, 25, 25)
     assert cell.train_seconds == pytest.approx(found["seconds"] + whole["seconds"])
     assert whole["test"]["accuracy"] == cell.metrics["accuracy"]
+    for spoilt in ("", "[]", "{}"):
+        (work.place / "metrics.json").write_text(spoilt, "utf-8")
+        with pytest.raises(InputError, match=r"seed4/metrics\.json: not the metrics of a run"):
+            transformer(work)
+    (work.place / "model.safetensors").unlink()
+    (work.place / "split.json").write_text("[", "utf-8")
+    process = Here(work)
+    while (status := process.status()) is None:
+        time.sleep(0.05)
+    process.close(well=False)
+    assert status == 1
+    assert "split.json: not the split of a run" in process.said()
+    assert process.said().endswith(f"In a sweep: delete {work.place} and type the sweep again.")
 
 
 def test_an_ensemble_is_one_cell(data: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from tsattn.sweeps import plot_curves, plot_ranks, plot_scores
 from tsattn.sweeps.cell import Cell
 from tsattn.sweeps.comparison import Comparison
 from tsattn.sweeps.gather import Placed
-from tsattn.sweeps.plots import LOOK, looks
+from tsattn.sweeps.plots import LOOK, draw, looks
 from tsattn.sweeps.published import published
 from tsattn.sweeps.table import compare
 
@@ -99,6 +100,31 @@ def test_no_words_lie_on_others(name: str, count: int, tmp_path: Path) -> None:
         overlap = its.intersection(its, others)
         if overlap is not None:
             assert min(overlap.width, overlap.height) < 2, (one, other)
+
+
+def test_pictures_of_nothing_but_ties_come_without_warnings(tmp_path: Path) -> None:
+    same = [replace(one, metrics={**one.metrics, "accuracy": 0.5}) for one in many(6)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("critical_difference", "matrix"):
+            drawn(name, compare(same), tmp_path)
+
+
+def test_epochs_are_whole_numbers(tmp_path: Path) -> None:
+    axes = drawn("curves", compare(many(3)), tmp_path).axes[0]
+    assert {place for place in axes.get_xticks() if 1 <= place <= 2} == {1, 2}
+
+
+def test_letters_that_no_font_has_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    private = chr(0xF8FE)
+    comparison = compare([replace(one, data=f"{one.data}{private}") for one in many(3)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (first, *_) = draw(comparison, ())
+    assert [record.getMessage() for record in caplog.records if private in record.getMessage()] == [
+        f"Plots show boxes for {private}, which no installed font has; Noto Sans CJK, for example, does."
+    ]
+    assert first.png
 
 
 def test_no_two_methods_look_alike_and_the_reference_is_black() -> None:

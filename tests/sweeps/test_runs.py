@@ -58,6 +58,8 @@ def test_the_list_has_every_run_below_a_folder(
     assert (first["epochs"], first["finished"], first["validation"]) == (2, True, None)
     status, out, _ = tsattn(monkeypatch, capsys, "runs", "list", str(trained))
     assert "2 runs below" in out
+    assert "of all: data GunPoint, attention bn+sh, tokens linear, preset base" in " ".join(out.split())
+    assert out.split()[:3] == ["run", "seed", "test"]  # what is alike in all takes no room in the table
     assert f"{100 * metrics['test']['accuracy']:.2f}" in out
 
 
@@ -111,7 +113,12 @@ def test_only_run_folders_are_deleted_and_nobody_is_surprised(
         status, _, err = tsattn(monkeypatch, capsys, "runs", "rm", str(folder / "a"), "--yes")
         assert status == 2
         assert "another process" in err
-    status, _, _ = tsattn(monkeypatch, capsys, "runs", "rm", str(folder / "a"), "--yes")
+    (folder / "a" / "notes.txt").touch()
+    status, _, err = tsattn(monkeypatch, capsys, "runs", "rm", str(folder / "a"), "--yes")
+    assert (status, "notes.txt: not a file of a run" in "".join(err.splitlines())) == (2, True)
+    (folder / "a" / "notes.txt").rename(folder / "a" / "model.onnx")
+    monkeypatch.chdir(folder / "a")
+    status, _, _ = tsattn(monkeypatch, capsys, "runs", "rm", ".", str(folder / "a"), "--yes")
     assert status == 0
     assert sorted(path.name for path in folder.iterdir()) == ["deep", "link", "thesis.tex"]
     assert (folder / "deep" / "b" / "model.safetensors").is_file()

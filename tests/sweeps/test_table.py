@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,6 +101,22 @@ def test_a_set_that_a_method_lacks_is_left_out_for_all() -> None:
     assert next(method for method in one.methods if method.label == "bn").costs.train_seconds is None
     assert any("over 2 of 3 data sets" in note and "sh lacks B" in note for note in one.notes)
     assert [(of.data, of.method, of.message) for of in one.failures] == [("B", "sh", "no memory left")]
+
+
+def test_what_failed_everywhere_is_not_passed_over() -> None:
+    some = [cell(data, method) for data in ("A", "B") for method in ("softmax", "bn")]
+    some += [failed("C", method, "no memory left") for method in ("softmax", "bn", "sh")]
+    one = compare(some)
+    assert [data.name for data in one.data] == ["A", "B", "C"]
+    assert one.best["C"] == frozenset()
+    assert any("over 2 of 3" in note and "no method has one on C." in note for note in one.notes)
+    assert any(note == "All cells failed of sh, which therefore has no column." for note in one.notes)
+
+
+def test_the_reference_of_a_grid_is_softmax_at_its_first_point() -> None:
+    methods = ("1nn-dtw", "bn width=8", "softmax width=8", "softmax width=16")
+    assert compare([cell("A", method) for method in methods]).reference == "softmax width=16"
+    assert compare([cell("A", method) for method in methods[:2]]).reference == "1nn-dtw"
 
 
 def test_without_a_common_set_scores_are_shown_and_nothing_is_ranked() -> None:
@@ -228,13 +245,14 @@ def test_cells_that_are_not_alike_are_noted() -> None:
         ([cell("A", "bn"), cell("A", "sh")], {"reference": "nb"}, "Did you mean 'bn'?"),
         ([cell("A", "bn"), cell("A", "sh")], {"reference": "zzz"}, "There are: bn, sh"),
         ([cell("A", "bn")], {}, "one method only, bn"),
+        ([cell("A", "bn")], {"published": published()}, "nothing was published of these data sets"),
         ([failed("A", "bn", "no memory left")], {}, "All 1 cells failed"),
         ([cell("A", m, protocol="best-on-test: x") for m in ("bn", "sh")], {}, "Type --best-on-test"),
         ([*crossed(2), *crossed(5)], {}, "cells of kfold:2 and kfold:5"),
         ([*crossed(2), cell("A", "bn")], {}, "not ranked beside figures on TEST"),
     ],
 )
-def test_what_cannot_be_compared_is_said(some: list[Cell], options: dict[str, str], message: str) -> None:
+def test_what_cannot_be_compared_is_said(some: list[Cell], options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as raised:
-        compare(some, **options)  # type: ignore[arg-type]
+        compare(some, **options)
     assert message in str(raised.value)

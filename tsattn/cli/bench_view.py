@@ -131,7 +131,7 @@ def grid(
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("data", no_wrap=True)
     for label in labels:
-        table.add_column(escape(label), justify="right")
+        table.add_column(escape(label), justify="right", overflow="fold")
     names = list(by_place)
     if rows is not None and len(names) > rows:
         next_ones = dict.fromkeys(task.source.name for task in tasks if task not in done)

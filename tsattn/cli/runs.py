@@ -93,6 +93,7 @@ def remove_runs(
     from tsattn.cli import console
     from tsattn.sweeps.survey import check_removable, remove, survey
 
+    runs = list({run.absolute().resolve() if not run.is_symlink() else run: run for run in runs}.values())
     for run in runs:
         check_removable(run)
     if not yes:
@@ -120,30 +121,38 @@ def _draw(runs: list[Surveyed], folder: Path) -> None:
 
     from tsattn.cli import console
 
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     columns = ("run", "data", "attention", "tokens", "preset", "seed", "valid", "test", "epochs", "s", "when")
-    for heading in columns:
-        right = heading in ("seed", "valid", "test", "epochs", "s")
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
-    for run in runs:
-        row = run.summary()
-        inside = run.path.relative_to(folder) if run.path != folder else run.path
-        epochs = f"{row['epoch'] or '–'}/{row['epochs']}" if run.finished else "unfinished"
-        table.add_row(
-            escape(str(inside)),
-            escape(Path(row["data"]).name),
-            escape(row["attention"]),
-            escape(row["tokens"]),
-            escape(row["preset"]),
-            str(row["seed"]),
-            _percent(row["validation"]),
-            _percent(row["test"]),
-            epochs,
-            "" if row["seconds"] is None else f"{row['seconds']:.0f}",
-            f"{run.when:%Y-%m-%d %H:%M}",
-        )
+    rows = [dict(zip(columns, _row(run, folder), strict=True)) for run in runs]
+    alike = {name for name in columns[1:6] if len(rows) > 1 and len({row[name] for row in rows}) == 1}
+    alike |= {name for name in columns[6:8] if not any(row[name] for row in rows)}
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in columns:
+        if name not in alike:
+            right = name in ("seed", "valid", "test", "epochs", "s")
+            table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(text) for name, text in row.items() if name not in alike))
     console.show(table)
-    console.show(f"{len(runs)} runs below {escape(str(folder))}")
+    same = ", ".join(f"{name} {rows[0][name]}" for name in columns[:6] if name in alike)
+    console.show(escape(f"{len(runs)} runs below {folder}" + (f"; of all: {same}" if same else "")))
+
+
+def _row(run: Surveyed, folder: Path) -> tuple[str, ...]:
+    row = run.summary()
+    inside = run.path.relative_to(folder) if run.path != folder else run.path
+    return (
+        str(inside),
+        Path(row["data"]).name,
+        row["attention"],
+        row["tokens"],
+        row["preset"],
+        str(row["seed"]),
+        _percent(row["validation"]),
+        _percent(row["test"]),
+        f"{row['epoch'] or '–'}/{row['epochs']}" if run.finished else "unfinished",
+        "" if row["seconds"] is None else f"{row['seconds']:.0f}",
+        f"{run.when:%Y-%m-%d %H:%M}",
+    )
 
 
 def _percent(share: float | None) -> str:
@@ -157,8 +166,8 @@ def _pairs(headings: list[str], rows: list[tuple[str, tuple[Any, ...]]]) -> None
     from tsattn.cli import console
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for heading in headings:
-        table.add_column(escape(heading), overflow="fold")
+    for place, heading in enumerate(headings):
+        table.add_column(escape(heading), overflow="fold", no_wrap=place == 0)
     for name, values in rows:
         table.add_row(name, *(escape(_shown(value)) for value in values))
     console.show(table)

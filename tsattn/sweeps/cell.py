@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -95,7 +96,7 @@ class Cell:
         """Reads `to_json`'s text. InputError naming `where` for anything else."""
         try:
             raw = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _unreadable(where, str(error)) from None
         if not isinstance(raw, dict):
             raise _unreadable(where, f"expected an object, found {type(raw).__name__}")
@@ -153,7 +154,7 @@ def _check(raw: Mapping[str, Any], where: str) -> None:
         may_be_none = fields[name].default is None
         if name not in raw or (value is None and may_be_none):
             continue
-        if not isinstance(value, types) or isinstance(value, bool):
+        if not isinstance(value, types) or isinstance(value, bool) or _is_no_amount(value):
             wrong.append(f"{name} is {value!r}")
     if not wrong:
         wrong = [
@@ -164,12 +165,24 @@ def _check(raw: Mapping[str, Any], where: str) -> None:
         wrong += [
             f"metrics has {name} {value!r}"
             for name, value in raw.get("metrics", {}).items()
-            if name not in METRICS or not isinstance(value, int | float | None) or isinstance(value, bool)
+            if name not in METRICS or not _is_metric(name, value)
         ]
     if not wrong and raw["status"] == "done":
         wrong = [f"metrics lacks {name}" for name in METRICS if name not in raw.get("metrics", {})]
     if wrong:
         raise _unreadable(where, "; ".join(wrong))
+
+
+def _is_no_amount(value: object) -> bool:
+    """Of a number: below 0, or none that can be counted with."""
+    return isinstance(value, int | float) and not 0 <= value < math.inf
+
+
+def _is_metric(name: str, value: object) -> bool:
+    """A share, or nats; only of log loss there may be none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value is None and name == "log_loss"
+    return 0 <= value < math.inf if name == "log_loss" else 0 <= value <= 1
 
 
 def _unreadable(where: str, why: str) -> InputError:

@@ -32,6 +32,13 @@ def _leave_with_the_sweep() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+def _advised(said: str, job: Job) -> str:
+    """With how a sweep begins a cell anew whose run folder is spoilt."""
+    if job.folder not in said or not job.place.exists():
+        return said
+    return f"{said} In a sweep: delete {job.folder} and type the sweep again."
+
+
 def main() -> None:
     """The body of the process. Leaves with 0 where the cell is written, 130 where it was stopped."""
     line = bytearray()
@@ -50,7 +57,7 @@ def main() -> None:
     except Interrupted:
         sys.exit(130)
     except TsattnError as error:
-        sys.exit(str(error))
+        sys.exit(_advised(str(error), job))
     except OSError as error:
         sys.exit(str(InputError(f"{job.folder}: {error.strerror or error}")))
 

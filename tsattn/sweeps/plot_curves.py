@@ -93,7 +93,10 @@ def _draw(axes: Axes, runs: Sequence[Sequence[float]], look: Look) -> None:
 
 
 def _frame(axes: Axes, name: str, curves_there: Sequence[Curve]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     axes.set_title(name, fontsize=10)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axes.set_xlabel("epoch", fontsize=9)
     axes.set_ylabel(f"{' / '.join(sorted({curve.of for curve in curves_there}))} loss", fontsize=9)
     axes.tick_params(labelsize=8)

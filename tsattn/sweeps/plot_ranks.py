@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,14 +43,15 @@ def critical_difference(comparison: Comparison, placed: Sequence[Placed]) -> Fig
     from aeon.visualisation import plot_critical_difference
 
     space = 0.5 + LETTER * max(map(len, labels))
-    figure, _ = plot_critical_difference(
-        values,
-        labels,
-        lower_better=comparison.lower_is_better,
-        alpha=LEVEL,
-        width=2 * space + 4,
-        textspace=space,
-    )
+    with _without_words_on_ties():
+        figure, _ = plot_critical_difference(
+            values,
+            labels,
+            lower_better=comparison.lower_is_better,
+            alpha=LEVEL,
+            width=2 * space + 4,
+            textspace=space,
+        )
     return figure
 
 
@@ -65,19 +68,30 @@ def matrix(comparison: Comparison, placed: Sequence[Placed]) -> Figure | str:
     if PALE not in mpl.colormaps:
         mpl.colormaps.register(LinearSegmentedColormap.from_list(PALE, ENDS))
     field = max(1.6, 0.085 * max(map(len, labels)))
-    figure: Figure = create_multi_comparison_matrix(
-        pd.DataFrame(values * scale(comparison), columns=labels),
-        statistic_name=axis_title(comparison),
-        higher_stat_better=not comparison.lower_is_better,
-        pvalue_test_params={"zero_method": "wilcox", "alternative": "two-sided"},
-        pvalue_threshold=LEVEL,
-        precision=3,
-        colormap=PALE,
-        fig_size=(field * (len(labels) + 1.6), 0.62 * len(labels) + 1.2),
-    )
+    with _without_words_on_ties():
+        figure: Figure = create_multi_comparison_matrix(
+            pd.DataFrame(values * scale(comparison), columns=labels),
+            statistic_name=axis_title(comparison),
+            higher_stat_better=not comparison.lower_is_better,
+            pvalue_test_params={"zero_method": "wilcox", "alternative": "two-sided"},
+            pvalue_threshold=LEVEL,
+            precision=3,
+            colormap=PALE,
+            fig_size=(field * (len(labels) + 1.6), 0.62 * len(labels) + 1.2),
+        )
     for words in figure.axes[0].texts:  # a name for the means, which would lie over the first of them
         words.set_visible(not words.get_text().startswith(f"Mean-{axis_title(comparison)}"))
     return figure
+
+
+@contextmanager
+def _without_words_on_ties() -> Iterator[None]:
+    """Aeon and scipy divide by the spread of ranks, which ties make 0; a p of 1 comes of it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Estimators .* have the same performance", UserWarning)
+        warnings.filterwarnings("ignore", "invalid value encountered", RuntimeWarning)
+        warnings.filterwarnings("ignore", "(Exact p-value|Sample size)", UserWarning)
+        yield
 
 
 def _table(comparison: Comparison) -> tuple[list[str], NDArray[np.float64]]:

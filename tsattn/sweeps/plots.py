@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import logging
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -22,9 +24,23 @@ if TYPE_CHECKING:
 
     from tsattn.sweeps.gather import Placed
 
+_log = logging.getLogger(__name__)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5A3C")
 MARKERS = ("s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
 LINES = ("--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+OTHER_SCRIPTS = (
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK KR",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Yu Gothic",
+    "Microsoft YaHei",
+    "Malgun Gothic",
+    "IPAGothic",
+    "WenQuanYi Zen Hei",
+    "Arial Unicode MS",
+)
 LOOK: Any = {
     "font.size": 10,
     "axes.spines.top": False,
@@ -79,6 +95,10 @@ def draw(comparison: Comparison, placed: Sequence[Placed]) -> Iterator[Picture]:
 
     from tsattn.sweeps import plot_curves, plot_ranks, plot_scores
 
+    if letters := _unknown_letters(comparison):
+        _log.warning(
+            "Plots show boxes for %s, which no installed font has; Noto Sans CJK, for example, does.", letters
+        )
     metric = TITLES[comparison.metric].lower()
     pictures: tuple[tuple[str, str, str, Draw], ...] = (
         ("critical-difference", "Mean ranks", plot_ranks.DIFFERENCE, plot_ranks.critical_difference),
@@ -94,7 +114,7 @@ def draw(comparison: Comparison, placed: Sequence[Placed]) -> Iterator[Picture]:
         ("learning-curves", "Learning curves", plot_curves.CURVES, plot_curves.curves),
     )
     for name, title, caption, picture in pictures:
-        with mpl.rc_context({**LOOK, "svg.hashsalt": name}):
+        with mpl.rc_context({**LOOK, "font.family": fonts(), "svg.hashsalt": name}):
             mpl.use("agg")  # pyplot, which aeon draws with, would look for a screen
             drawn = picture(comparison, placed)
             heading = title[0].upper() + title[1:]
@@ -120,6 +140,24 @@ def looks(comparison: Comparison) -> dict[str, Look]:
     return {method.label: found[method.label] for method in comparison.methods}
 
 
+def fonts() -> list[str]:
+    """Matplotlib's own font, then those installed that have the letters of other scripts."""
+    from matplotlib.font_manager import fontManager
+
+    there = {font.name for font in fontManager.ttflist}
+    return ["DejaVu Sans", *(name for name in OTHER_SCRIPTS if name in there)]
+
+
+def _unknown_letters(comparison: Comparison) -> str:
+    """Of the names in a comparison, those that none of `fonts` has."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    names = [*(one.name for one in comparison.data), *(one.label for one in comparison.methods)]
+    known = [get_font(findfont(FontProperties(family=name))).get_charmap() for name in fonts()]
+    letters = dict.fromkeys("".join(names))
+    return "".join(letter for letter in letters if not any(ord(letter) in of for of in known))
+
+
 def scale(comparison: Comparison) -> float:
     """What a figure of the metric is multiplied by to be drawn: shares as %."""
     return 1.0 if comparison.lower_is_better else 100.0
@@ -136,7 +174,10 @@ def _file(figure: Figure, form: str) -> bytes:
 
     place = io.BytesIO()
     metadata = {"Date": None} if form == "svg" else {}
-    figure.savefig(place, format=form, dpi=150, bbox_inches="tight", pad_inches=0.15, metadata=metadata)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)  # said once, by `draw`
+        warnings.filterwarnings("ignore", "This figure includes Axes", UserWarning)  # aeon's, which fits
+        figure.savefig(place, format=form, dpi=150, bbox_inches="tight", pad_inches=0.15, metadata=metadata)
     if form == "svg":
         plt.close(figure)
     return place.getvalue()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from tsattn.errors import InputError
 from tsattn.sweeps.job import Job
 
 CELL_PROCESS = (sys.executable, "-m", "tsattn.sweeps.one")
@@ -47,9 +48,15 @@ class Here:
 
     def __init__(self, job: Job, command: Sequence[str] = CELL_PROCESS) -> None:
         self._log = Path(job.lock).with_suffix(".log")
-        self._log.parent.mkdir(parents=True, exist_ok=True)
-        with self._log.open("wb") as said:
-            self._process = started(job.to_json(), job.threads or job.cores, command, said.fileno())
+        try:
+            self._log.parent.mkdir(parents=True, exist_ok=True)
+            with self._log.open("wb") as said:
+                self._process = started(job.to_json(), job.threads or job.cores, command, said.fileno())
+        except OSError as error:
+            raise InputError(
+                f"{self._log}: what a cell says cannot be written there ({error.strerror or error}). Make "
+                "room for it and type the sweep again; nothing is lost."
+            ) from None
 
     def status(self) -> int | None:
         """As `Process` says."""

@@ -14,13 +14,17 @@ def notes(
     lacking: Mapping[str, Sequence[str]],
     sets: Sequence[str],
     common: Sequence[str],
+    without: Sequence[str] = (),
 ) -> Iterator[str]:
     """Sentences, the most needed first.
 
     cells: by method, none of what was published. lacking: data sets without a score, by ranked method.
+    without: methods whose cells all failed.
     """
     own = [cell for some in cells.values() for cell in some]
     yield from _crossed(cells)
+    if without:
+        yield f"All cells failed of {', '.join(without)}, which therefore has no column."
     yield from _left_out(lacking, sets, common)
     yield from _standing(cells)
     yield from _runs(own)
@@ -49,7 +53,11 @@ def _left_out(
     lacking: Mapping[str, Sequence[str]], sets: Sequence[str], common: Sequence[str]
 ) -> Iterator[str]:
     if len(common) < len(sets):
-        who = "; ".join(f"{label} lacks {', '.join(of)}" for label, of in lacking.items() if of)
+        nowhere = [name for name in sets if all(name in of for of in lacking.values())]
+        lacks = {label: [name for name in of if name not in nowhere] for label, of in lacking.items()}
+        said = [f"no method has one on {', '.join(nowhere)}"] if nowhere else []
+        said += [f"{label} lacks {', '.join(of)}" for label, of in lacks.items() if of]
+        who = "; ".join(said)
         yield (
             f"Means, ranks, tests and costs are over {len(common)} of {len(sets)} data sets, those on which "
             f"every ranked method has a score: {who}."

@@ -88,8 +88,11 @@ def note(folder: Path, request: Request) -> None:
     new = _document(request)
     if place.exists():
         new = _together(_read(place), new, folder)
+    text = yaml.safe_dump(new, sort_keys=False, allow_unicode=True)
+    if place.exists() and place.read_text("utf-8") == text:
+        return
     with whole_file(place) as draft:
-        draft.write_text(yaml.safe_dump(new, sort_keys=False, allow_unicode=True), "utf-8")
+        draft.write_text(text, "utf-8")
 
 
 def check_free(folder: Path) -> None:
@@ -170,10 +173,14 @@ def _read(place: Path) -> dict[str, Any]:
                 raise TypeError(f"{name} is {raw[name]!r}")
         if not isinstance(raw.get("presets", {}), dict):
             raise TypeError(f"presets is {raw['presets']!r}")
+        if wrong := [option for option, values in raw["grid"].items() if not isinstance(values, list)]:
+            raise TypeError(f"grid of {wrong[0]} is no list")
         for one in raw["data"]:
             str(one["name"]), str(one["source"])
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
+    except (OSError, yaml.YAMLError, ValueError, KeyError, TypeError, RecursionError) as error:
+        why = f"{error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
         raise InputError(
-            f"{place}: not what a sweep keeps there ({error}). Choose another folder with -o."
+            f"{place}: not what a sweep keeps there ({why}). Put it back as it was, or choose another folder "
+            "with -o; the cells that are there can still be compared."
         ) from None
     return dict(raw)

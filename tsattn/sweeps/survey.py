@@ -15,7 +15,23 @@ from typing import Any
 from tsattn.config import RunConfig
 from tsattn.errors import InputError
 from tsattn.runs import held, is_finished
-from tsattn.runs.files import CONFIG, ENVIRONMENT, METRICS, SPLIT
+from tsattn.runs.files import (
+    CODE,
+    CONFIG,
+    ENVIRONMENT,
+    HISTORY,
+    MEMBERS,
+    METRICS,
+    SPLIT,
+    STATE,
+    TRACKING,
+    WEIGHTS,
+)
+from tsattn.sweeps.cell import CELL
+
+FILES = {CELL, CODE, CONFIG, ENVIRONMENT, HISTORY, MEMBERS, METRICS, SPLIT, STATE, TRACKING, WEIGHTS}
+FILES |= {"tensorboard", "wandb"}
+"""What may lie in a run folder and goes with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,18 +148,21 @@ def flat(values: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
 
 
 def check_removable(path: Path) -> None:
-    """InputError for anything but one whole run folder that is no link and holds no other runs."""
+    """InputError for anything but one whole run folder that is no link and holds nothing but its run."""
     if path.is_symlink():
         raise InputError(f"{path}: a link. Only run folders themselves are deleted.")
     survey(path)
     for place, inside, _ in os.walk(path):
         if nested := next((Path(place) / name for name in inside if is_run(Path(place) / name)), None):
             raise InputError(f"{path}: holds another run, {nested}. Move or delete that first.")
+    if other := next((one for one in sorted(path.iterdir()) if not _is_of_a_run(one)), None):
+        raise InputError(f"{other}: not a file of a run. Move it out of the folder and type this again.")
 
 
 def remove(path: Path) -> None:
     """Deletes a run folder, at once as far as anybody sees. InputError where it is being trained."""
     check_removable(path)
+    path = path.resolve()
     hidden = path.with_name(f".{path.name}.removed-{os.getpid()}")
     try:
         with held(path):
@@ -151,6 +170,11 @@ def remove(path: Path) -> None:
         shutil.rmtree(hidden)
     except OSError as error:
         raise InputError(f"{path}: cannot be deleted ({error.strerror or error}).") from None
+
+
+def _is_of_a_run(place: Path) -> bool:
+    """Whether training, judging, export, trackers or a sweep put it into a run folder."""
+    return place.name in FILES or place.suffix == ".onnx" or place.name.startswith(".")
 
 
 def _json(place: Path) -> dict[str, Any]:

@@ -58,14 +58,14 @@ def compare(
     done = [cell for cell in cells if cell.status == "done"]
     _check_metric(done, metric)
     folds = _folds(done)
-    sets = sorted({cell.data for cell in done}, key=str.lower)
+    sets = sorted({cell.data for cell in (cells if done else ())}, key=str.lower)
     columns = [*_own(done, metric, folds), *_within(published, sets)]
     columns = [
         replace(one, method=replace(one.method, ranked=_is_ranked(one.method, folds, rank_all=rank_all)))
         for one in columns
     ]
     ranked = [one for one in columns if one.method.ranked]
-    _check_methods(columns, ranked, cells)
+    _check_methods(columns, ranked, cells, published=bool(published))
     common = [name for name in sets if all(name in one.scores for one in ranked)]
     values = np.array([[one.scores[name].mean for one in ranked] for name in common]).reshape(-1, len(ranked))
     lower = metric in LOWER_IS_BETTER
@@ -101,6 +101,7 @@ def compare(
                 {one.method.label: [name for name in sets if name not in one.scores] for one in ranked},
                 sets,
                 common,
+                sorted({one.method for one in cells} - {one.method for one in done}),
             )
         ),
         failures=tuple(
@@ -189,7 +190,9 @@ def _check_metric(done: Sequence[Cell], metric: str) -> None:
         )
 
 
-def _check_methods(columns: Sequence[Column], ranked: Sequence[Column], cells: Sequence[Cell]) -> None:
+def _check_methods(
+    columns: Sequence[Column], ranked: Sequence[Column], cells: Sequence[Cell], *, published: bool
+) -> None:
     if not columns:
         first = cells[0]
         raise InputError(
@@ -198,8 +201,12 @@ def _check_methods(columns: Sequence[Column], ranked: Sequence[Column], cells: S
         )
     if len(columns) < 2:
         raise InputError(
-            f"There is one method only, {columns[0].method.label}: nothing to compare it with. Name more "
-            "folders, or type --published to see published results beside it."
+            f"There is one method only, {columns[0].method.label}: nothing to compare it with"
+            + (
+                ", and nothing was published of these data sets. Name more folders."
+                if published
+                else ". Name more folders, or type --published to see published results beside it."
+            )
         )
     if len(ranked) < 2:
         few = f"Of {len(columns)} methods {len(ranked) or 'none'} can be ranked: "
@@ -216,7 +223,8 @@ def _check_methods(columns: Sequence[Column], ranked: Sequence[Column], cells: S
 
 def _reference(asked: str | None, labels: Sequence[str]) -> str:
     if asked is None:
-        return REFERENCE if REFERENCE in labels else labels[0]
+        alike = (label for label in labels if label.startswith(f"{REFERENCE} "))  # at a point of a grid
+        return REFERENCE if REFERENCE in labels else next(alike, labels[0])
     if asked in labels:
         return asked
     near = difflib.get_close_matches(asked, labels, n=1, cutoff=0.5)

@@ -73,6 +73,7 @@ class Sweep:
         for task in self.tasks:
             if (cell := read_cell(task.folder)) is None:
                 continue
+            _check_own(cell, task)
             if but_failed and cell.status == "failed":
                 (task.folder / CELL).unlink()
                 with contextlib.suppress(OSError):  # not empty where a training had begun
@@ -149,14 +150,34 @@ def prepare(asked: Asked) -> Sweep:
         judged=not recipe.folds,
     )
     request = replace(request, sources=tuple(sources))
+    cells = tuple(tasks(request, columns, asked.folder))
+    _check_folders(cells)
     return Sweep(
         folder=asked.folder,
         request=request,
-        tasks=tuple(tasks(request, columns, asked.folder)),
+        tasks=cells,
         threads=asked.threads,
         jobs=asked.jobs,
         allow_code=asked.allow_code,
     )
+
+
+def _check_own(cell: Cell, task: Task) -> None:
+    """InputError where a folder has the cell of another, as after a copy."""
+    if (cell.data, cell.method, cell.seed) != (task.source.name, task.method.label, task.seed):
+        raise InputError(
+            f"{task.folder / CELL}: the cell of {cell.data} {cell.method} seed {cell.seed}, where that of "
+            f"{task} is expected. Move its folder elsewhere and type the sweep again."
+        )
+
+
+def _check_folders(tasks: Sequence[Task]) -> None:
+    """InputError where names differ only in what no file system takes."""
+    there: dict[Path, Task] = {}
+    for task in tasks:
+        other = there.setdefault(task.folder, task)
+        if other is not task:
+            raise InputError(f"{other} and {task} would share the folder {task.folder}. Rename one of them.")
 
 
 def _sets(preset: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from tsattn import __version__
 from tsattn.card import ModelCard
 from tsattn.config import RunConfig
 from tsattn.data.collection import Collection
-from tsattn.errors import CheckFailed, Interrupted
+from tsattn.errors import CheckFailed, InputError, Interrupted
 from tsattn.models.memory import keep_freed_memory
 from tsattn.runs import abandon, begin_run, finish_run, held
 from tsattn.runs.files import METRICS, STATE
@@ -47,8 +47,17 @@ class Trained:
 
     @classmethod
     def read(cls, out: Path) -> Trained:
-        """Of a run folder that is finished."""
-        return cls(out=out, metrics=json.loads((out / METRICS).read_text("utf-8")))
+        """Of a run folder that is finished. InputError where its metrics are spoilt."""
+        place = out / METRICS
+        try:
+            metrics = json.loads(place.read_text("utf-8"))
+            if not isinstance(metrics, dict) or not {"epoch", "parameters", "seconds"} <= set(metrics):
+                raise ValueError("figures are missing")
+        except (OSError, ValueError, RecursionError) as error:
+            raise InputError(
+                f"{place}: not the metrics of a run ({error}). Train again with another --out."
+            ) from None
+        return cls(out=out, metrics=metrics)
 
 
 def train(
