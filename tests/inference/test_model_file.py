@@ -201,6 +201,6 @@ def test_no_timepoint_is_one_that_nobody_saw(make_model: MakeModel) -> None:
             return session.run(outputs, feed)
 
     session = predictor._session
-    predictor._session = Noting()  # type: ignore[assignment]
+    predictor._session = Noting()
     np.testing.assert_array_equal(predictor.probabilities(np.empty((3, 2, 0), np.float32)), expected)
     assert asked == [(3, 2, 1)]
