@@ -187,3 +187,20 @@ def test_memory_of_a_gpu_session_is_locked_and_let_go(
     del bound
     gc.collect()
     assert not runtime.locked
+
+
+def test_no_timepoint_is_one_that_nobody_saw(make_model: MakeModel) -> None:
+    """Kernels divide by the length, so none may get a length of zero."""
+    predictor = open_model(make_model(("a", "b"), ("x", "y")), "cpu")
+    expected = predictor.probabilities(np.full((3, 2, 1), np.nan, np.float32))
+    asked: list[tuple[int, ...]] = []
+
+    class Noting:
+        def run(self, outputs: list[str], feed: dict[str, np.ndarray]) -> list[np.ndarray]:
+            asked.append(feed["values"].shape)
+            return session.run(outputs, feed)
+
+    session = predictor._session
+    predictor._session = Noting()
+    np.testing.assert_array_equal(predictor.probabilities(np.empty((3, 2, 0), np.float32)), expected)
+    assert asked == [(3, 2, 1)]

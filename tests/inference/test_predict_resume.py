@@ -181,3 +181,23 @@ def test_a_journal_that_cannot_be_gone_on_with(
         predict_files(open_model(model, "cpu", 1), [source], out, TableOptions(), **how)  # type: ignore[arg-type]
     assert not out.exists()
     assert (tmp_path / ".o.csv.part").exists()
+
+
+def test_many_files_are_gone_on_with_where_the_rows_end(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading is ahead of writing by whole files."""
+    monkeypatch.setattr(output_of, "_SECONDS", 0.0)
+    files = [wide(tmp_path / f"{n:02}.csv", range(10 * n, 10 * n + 10)) for n in range(50)]
+    out = tmp_path / "o.csv"
+    how = {"batch_size": 4, "wanted": Wanted(resume=True, on_error="mark"), "threads": 2}
+    stops = open_model(model, "cpu", 1)
+    stops.__class__ = Stops
+    with pytest.raises(InputError, match="enough"):
+        predict_files(stops, files, out, TableOptions(), **how)  # type: ignore[arg-type]
+    state = json.loads((tmp_path / ".o.csv.part.json").read_text())["state"]
+    assert len(state["files"]) == state["rows"] // 10
+    done = predict_files(open_model(model, "cpu", 1), files, out, TableOptions(), **how)  # type: ignore[arg-type]
+    assert done.resumed == state["written"] > 10
+    with out.open(newline="") as lines:
+        assert [row["id"] for row in csv.DictReader(lines)] == [f"case {n}" for n in range(500)]
