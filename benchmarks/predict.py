@@ -233,8 +233,8 @@ def choose(model: Path, name: str, lengths: list[int]) -> None:
         best = dict.fromkeys(BATCHES, 0.0)
         for level, batch, callers, threads, rate in settings(model, length):
             best[batch] = max(best[batch], rate)
-            setting = (length, f"{level}, {callers} × {threads}")
-            others[setting] = max(others.get(setting, 0.0), rate)
+            setting = f"{level}, {callers} × {threads}"
+            others[length, setting] = max(others.get((length, setting), 0.0), rate)
         rates = (f"{best[batch]:,.0f}" if best[batch] else "" for batch in BATCHES)
         print(f"| {length} | {' | '.join(rates)} |", flush=True)
     print("\n| length | level, callers × threads | cases/s |\n|---:|---|---:|")
