@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -234,6 +235,20 @@ def test_what_is_spoilt_in_a_folder_is_named(
     assert (status, out) == (2, "")
     assert said in " ".join(err.split())
     assert "Traceback" not in err
+
+
+def test_a_full_disk_at_the_beginning_is_no_hindrance_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["GunPoint", "--attention", "bn", "--seeds", "1", "-o", str(tmp_path / "sweep")]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        status, _, err = bench(monkeypatch, capsys, *words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (status, "sweep.yaml cannot be written" in " ".join(err.split())) == (2, True)
+    assert bench(monkeypatch, capsys, *words)[0] == 0
 
 
 def test_names_that_would_share_a_folder_are_refused(

@@ -19,6 +19,8 @@ from tsattn.sweeps.methods import PRESET, Method
 from tsattn.training.protocols import parse_protocol
 
 SWEEP, FORMAT = "sweep.yaml", 1
+LOCK = "lock"
+"""All that a sweep leaves in a folder in which it could not write more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +101,11 @@ def check_free(folder: Path) -> None:
     """InputError where DIR is no sweep and not empty, so that nothing of others is mixed in."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: a file. Choose another folder with -o.")
-    if folder.is_dir() and not (folder / SWEEP).exists() and any(folder.iterdir()):
+    if (
+        folder.is_dir()
+        and not (folder / SWEEP).exists()
+        and any(one.name != LOCK for one in folder.iterdir())
+    ):
         raise InputError(f"{folder}: not empty, and not a sweep. Choose another folder with -o.")
 
 

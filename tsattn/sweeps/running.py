@@ -17,12 +17,13 @@ from tsattn.sweeps.cell import Cell, read_cell, write_cell
 from tsattn.sweeps.job import Job, now
 from tsattn.sweeps.plan import Task
 from tsattn.sweeps.processes import STOPPED, Here, Process, in_words
+from tsattn.sweeps.request import LOCK
 
 BEAT = 0.1
 """Seconds between two looks at the processes."""
 GRACE = 60.0
 """Seconds for a training to save its state when it is stopped."""
-LOCK, LOGS = "lock", "logs"
+LOGS = "logs"
 
 
 class Watch(Protocol):
