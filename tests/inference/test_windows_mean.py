@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsattn.data.caseblocks import CaseBlock, RowFacts
-from tsattn.inference.batching import Window
+from tsattn.inference.batching import Size, Window
 
 
 def test_a_recording_answers_with_the_mean_of_its_windows() -> None:
@@ -16,7 +16,7 @@ def test_a_recording_answers_with_the_mean_of_its_windows() -> None:
         owner=np.array([0, 0, 0, 2], np.int64),
     )
     window = Window([block], 2)
-    (batch,) = window.batches(8)
+    (batch,) = window.batches(Size(8))
     shares = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [0.25, 0.75]], np.float32)
     assert window.answer(batch, shares)
     (answers,) = window.rows()
