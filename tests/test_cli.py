@@ -82,6 +82,14 @@ def test_version() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"tsattn {__version__}\n", "")
 
 
+def test_a_ctrl_c_while_it_is_loaded_leaves_quietly(tmp_path: Path) -> None:
+    """typer is what takes time to load: here it takes for ever."""
+    (tmp_path / "typer.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n", "utf-8")
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = process("--help", env={"PYTHONPATH": paths})
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_an_unknown_command_leaves_with_2_and_suggests() -> None:
     done = process("trian")
     assert (done.returncode, done.stdout) == (2, "")
