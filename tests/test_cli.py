@@ -83,7 +83,7 @@ def test_version() -> None:
 
 
 def test_a_ctrl_c_while_it_is_loaded_leaves_quietly(tmp_path: Path) -> None:
-    """typer is what takes time to load: here it takes for ever."""
+    """Typer is what takes time to load: here it takes for ever."""
     (tmp_path / "typer.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n", "utf-8")
     paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = process("--help", env={"PYTHONPATH": paths})
