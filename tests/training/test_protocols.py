@@ -160,6 +160,9 @@ def test_a_preset_makes_one_model_of_several(tsattn: Command, tmp_path: Path) ->
     assert json.loads(tsattn("eval", "several", "--json").out)["protocol"].startswith("ensemble of 3")
     typed = tsattn("train", "GunPoint", "--preset", "mine.yaml", "--tokens", "patch:9", "--print-config")
     assert "tokens: patch:9" in typed.out
+    listed = tsattn("train", "GunPoint", "--preset", "mine.yaml", "--seeds", "4,9", "--print-config")
+    assert listed.out.startswith("# 2 trainings that are one model: seed 4 (conv), seed 9 (linear). Here is")
+    assert "seed: 4" in listed.out
     refused = tsattn(*words, "--protocol", "kfold:3")
     assert refused.code == 2
     assert "kfold:3 judges single models" in refused.err

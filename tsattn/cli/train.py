@@ -119,7 +119,7 @@ def train(
     The test split is not looked at; `tsattn eval RUN` does that. Ctrl-C keeps what was done for --resume.
     """
     from tsattn.cli import console
-    from tsattn.cli.train_several import train_several
+    from tsattn.cli.train_several import of_seed, train_several
     from tsattn.cli.training_view import (
         joined,
         prepare_visibly,
@@ -137,11 +137,9 @@ def train(
             prepared = prepared_again(resume, resume, allow_code)
         show_trained(run_visibly(prepared, company), as_json)
         return
-    from tsattn.config import EnsembleConfig
-    from tsattn.presets.reading import load_preset
     from tsattn.training.plan import parse_batch_size
     from tsattn.training.protocols import parse_protocol, refuse_parts_of_several
-    from tsattn.training.several import parse_seeds
+    from tsattn.training.several import several_of
 
     if source is None:
         raise InputError("What is to be trained on? `tsattn train SOURCE`, or `tsattn train --resume RUN`.")
@@ -192,34 +190,23 @@ def train(
     asked_for = parse_protocol(protocol)
     if seeds is not None and "seed" in _typed(context):
         raise InputError("--seed and --seeds both say which: type one of them.")
-    if ensemble and seeds is None:
-        raise InputError("--ensemble makes one model of several seeds: type --seeds too, e.g. --seeds 5.")
     refuse_parts_of_several(asked_for, preset)
-    recipe = EnsembleConfig(**load_preset(preset).ensemble)
-    one_of_many = seeds is None and recipe.members > 1
-    several = recipe.seeds(seed) if one_of_many else [seed] if seeds is None else parse_seeds(seeds)
-    words = (
-        {} if tokens is not None else {each: recipe.tokens_of(place) for place, each in enumerate(several)}
-    )
-    if (one_of_many or seeds is not None or asked_for.name in ("kfold", "refit")) and not print_config:
+    several = several_of(preset, seed, seeds, ensemble=ensemble, own_tokens=tokens is None)
+    alone = seeds is None and not several.ensemble and asked_for.name not in ("kfold", "refit")
+    if not alone and not print_config:
         if company.size > 1:
             raise InputError(
                 "torchrun trains one model in all its processes, and --seeds, ensembles, kfold and refit "
                 "train several. Start them without it, or each training by itself, e.g. --protocol holdout "
                 "--seed 1."
             )
-        train_several(
-            choices,
-            asked_for,
-            several,
-            tokens={each: word for each, word in words.items() if word is not None},
-            ensemble=ensemble or one_of_many,
-            as_json=as_json,
-        )
+        train_several(choices, asked_for, several, as_json=as_json)
         return
     with company.alike():
-        prepared = prepare_visibly(**choices, protocol=protocol)
+        prepared = prepare_visibly(**of_seed(choices, several, several.seeds[0]), protocol=protocol)
     if print_config:
+        if len(several.seeds) > 1:
+            console.show_text(f"# {several}. Here is the first.")
         console.show_text(prepared.config.to_yaml().rstrip())
     else:
         show_trained(run_visibly(prepared, company), as_json)

@@ -12,21 +12,13 @@ from tsattn.errors import InputError
 if TYPE_CHECKING:
     from tsattn.training.preparing import Prepared
     from tsattn.training.protocols import Protocol
+    from tsattn.training.several import Several
 
 
-def train_several(
-    choices: Mapping[str, Any],
-    protocol: Protocol,
-    seeds: list[int],
-    *,
-    tokens: Mapping[int, str],
-    ensemble: bool,
-    as_json: bool,
-) -> None:
+def train_several(choices: Mapping[str, Any], protocol: Protocol, several: Several, *, as_json: bool) -> None:
     """A run folder for each seed and part beside one another, then what they come to together.
 
-    choices: keyword arguments of `prepare_visibly`. tokens: by seed, where a recipe has others for some than
-    `choices` says. Finished runs are not repeated and stopped ones are gone
+    choices: keyword arguments of `prepare_visibly`. Finished runs are not repeated and stopped ones are gone
     on with, so typing the same again completes what was stopped.
     """
     from tsattn.cli import console
@@ -35,11 +27,12 @@ def train_several(
     from tsattn.training.several import check_place, summary
     from tsattn.training.workflow import Trained
 
+    seeds, ensemble = several.seeds, several.ensemble
     if ensemble and protocol.name == "kfold":
         raise InputError(
             "--ensemble makes one model of seeds, and the runs of kfold are for judging. Leave one away."
         )
-    first = _prepare(_with_tokens(choices, tokens.get(seeds[0])), protocol, seeds[0], fold=0)
+    first = _prepare(of_seed(choices, several, seeds[0]), protocol, seeds[0], fold=0)
     if choices["asked"]["batch_size"] is not None:  # what 'auto' finds for the first holds for all
         size = first.config.training.batch_size
         choices = {**choices, "asked": {**choices["asked"], "batch_size": size}}
@@ -57,8 +50,7 @@ def train_several(
             parts += [f"part{fold + 1}"] if protocol.folds else []
             names.append("-".join(parts))
             console.remark(f"— {names[-1]}, {len(names)} of {len(seeds) * max(1, protocol.folds)}")
-            of_seed = _with_tokens(choices, tokens.get(seed))
-            train_one(of_seed, protocol, seed, fold, folder / names[-1])
+            train_one(of_seed(choices, several, seed), protocol, seed, fold, folder / names[-1])
     write_members(folder, names, ensemble=ensemble)
     found = summary(folder, names)
     if as_json:
@@ -97,8 +89,12 @@ def _refitted(choices: Mapping[str, Any], seed: int, out: Path) -> Prepared:
     return as_refit(_prepare(whole, Protocol(name="last"), seed, 0), epochs, search)
 
 
-def _with_tokens(choices: Mapping[str, Any], tokens: str | None) -> Mapping[str, Any]:
-    return choices if tokens is None else {**choices, "asked": {**choices["asked"], "tokens": tokens}}
+def of_seed(choices: Mapping[str, Any], several: Several, seed: int) -> Mapping[str, Any]:
+    """The choices as they are for one of several seeds."""
+    asked = {**choices["asked"], "seed": seed}
+    if seed in several.tokens:
+        asked["tokens"] = several.tokens[seed]
+    return {**choices, "asked": asked}
 
 
 def _prepare(choices: Mapping[str, Any], protocol: Protocol, seed: int, fold: int) -> Prepared:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tsattn.config import RunConfig
+from tsattn.config import EnsembleConfig, RunConfig
 from tsattn.errors import InputError
+from tsattn.presets.reading import load_preset
 from tsattn.runs import check_free, is_finished, read_config
 from tsattn.runs.files import CONFIG, METRICS
 from tsattn.training.preparing import Prepared
@@ -21,6 +22,43 @@ from tsattn.training.preparing import Prepared
 MOST_SEEDS = 1000
 REPORTED_TO = "training.track"
 """It may differ between a training and its going on: it changes nothing of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Several:
+    """Trainings that one command asks for.
+
+    seeds: one each. tokens: by seed, where the recipe has others for some than for all.
+    ensemble: whether they are one model together.
+    """
+
+    seeds: list[int]
+    tokens: dict[int, str]
+    ensemble: bool
+
+    def __str__(self) -> str:
+        each = (
+            f"seed {seed}{f' ({self.tokens[seed]})' if seed in self.tokens else ''}" for seed in self.seeds
+        )
+        return f"{len(self.seeds)} trainings{' that are one model' * self.ensemble}: {', '.join(each)}"
+
+
+def several_of(preset: str, seed: int, seeds: str | None, *, ensemble: bool, own_tokens: bool) -> Several:
+    """What `--seed` or `--seeds` ask for with a preset, which may itself make one model of several.
+
+    Typed seeds are then those of its members. own_tokens: whether the preset says what tokens are made of,
+    and no option. InputError for an ensemble of which nobody says how many.
+    """
+    recipe = EnsembleConfig(**load_preset(preset).ensemble)
+    if ensemble and seeds is None and recipe.members == 1:
+        raise InputError("--ensemble makes one model of several seeds: type --seeds too, e.g. --seeds 5.")
+    found = recipe.seeds(seed) if seeds is None else parse_seeds(seeds)
+    words = {each: recipe.tokens_of(place) for place, each in enumerate(found)} if own_tokens else {}
+    return Several(
+        seeds=found,
+        tokens={each: word for each, word in words.items() if word is not None},
+        ensemble=ensemble or recipe.members > 1,
+    )
 
 
 def parse_seeds(text: str) -> list[int]:
