@@ -130,7 +130,7 @@ def limited(folder: Path) -> dict[str, Any]:
     worms = write(folder, "worms", 4, 17_984)
     with Limit(300_000_000):
         try:
-            train(worms, folder / "refused", attention="softmax")
+            train(worms, folder / "refused", attention="softmax", tokens="multiscale:1")
         except InputError as error:
             found["refusal"] = str(error)
         found["began"] = (folder / "refused").exists()

@@ -32,7 +32,7 @@ TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "
 SHAPE = ["--width", "16", "--heads", "2", "--layers", "1", "--tokens", "linear", "--attention", "softmax"]
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds its children in /proc")
 RECIPE = [*SHAPE, "--threads", "1", "--device", "cpu", "--val-fraction", "0.2", "--patience", "99"]
-WORDS = ["train", "JapaneseVowels", "--epochs", "12", "--dropout", "0", *RECIPE]
+WORDS = ["train", "JapaneseVowels", "--epochs", "12", "--dropout", "0", "--augment", "none", *RECIPE]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 

@@ -48,7 +48,7 @@ KILLER = textwrap.dedent(
     sys.stdout = sys.stderr
     begin = time.monotonic()
     assert run(whole) == 0
-    longest = 0.08 * (time.monotonic() - begin)  # 25 lives of half of it cannot end a training
+    longest = 0.06 * (time.monotonic() - begin)  # 25 lives of half of it cannot end a training
     folder, killed, saved = resume[-1], 0, 0
     while killed < kills and not os.path.exists(os.path.join(folder, "model.safetensors")):
         child = start(resume if os.path.isdir(folder) else first)

@@ -27,7 +27,6 @@ from tsattn.presets.reading import load_preset
 from tsattn.training import rules
 
 AUTO = "auto"
-VALIDATION_SHARE = 0.2
 MOST_CASES = 1_000_000
 
 
@@ -83,7 +82,8 @@ def plan(
     model["tokens"] = with_stride(tokens, spared.value)
     if model["tokens"] != tokens:
         why["tokens"] = f"{model['tokens']}: {spared.why}"
-    training.setdefault("validation", VALIDATION_SHARE if spares_validation(train.labels, groups) else 0.0)
+    share = rules.VALIDATION_SHARE if spares_validation(train.labels, groups) else 0.0
+    training.setdefault("validation", share)
     if training.get("batch_size") == AUTO:
         del training["batch_size"]
         training |= _fitting_batch(ModelConfig(**model), train, device)

@@ -11,7 +11,7 @@ from tsattn.card import BEST_ON_TEST
 from tsattn.errors import InputError
 from tsattn.presets.reading import load_preset
 from tsattn.training.holdout import Holding
-from tsattn.training.plan import VALIDATION_SHARE
+from tsattn.training.rules import VALIDATION_SHARE
 
 WORDS = {
     "auto": "holdout where TRAIN can spare a validation part, else last",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tsattn.config import Rules
 
+VALIDATION_SHARE = 0.2
 FEWEST_EPOCHS = 3
 """However large a set is; a schedule needs some passes to rise and to fall."""
 TIMEPOINT = 0.25

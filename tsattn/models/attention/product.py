@@ -33,7 +33,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
 
     mask: True where a key may be seen, to be broadcast to (B, H, L, S); every query sees at least one.
     """
-    if not _WRITTEN_OUT.get():
+    fuses_itself = torch.compiler.is_compiling() and not torch.compiler.is_exporting()
+    if fuses_itself or not _WRITTEN_OUT.get():  # which torch's compiler cannot look up
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     scores = (q * (1 / math.sqrt(q.shape[-1]))) @ k.transpose(-2, -1)
     if mask is not None:
