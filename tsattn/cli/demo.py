@@ -13,7 +13,7 @@ import typer
 DATA, SPEC, PRESET = "JapaneseVowels", "bn+sh", "fast"
 
 NEXT = (
-    ("the default recipe, which takes minutes and is better", f"tsattn train {DATA}"),
+    ("the default recipe, which takes a few minutes", f"tsattn train {DATA}"),
     ("another attention on the same data", f"tsattn train {DATA} --attention linear"),
     ("what an attention can be made of", "tsattn attention list"),
     ("your own table, a row a case", "tsattn train cases.csv --label COLUMN"),
