@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 import sys
@@ -10,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from commands import documented
 
 from tsattn.cli.app import main
 from tsattn.sweeps.baselines import BASELINES
@@ -20,18 +20,6 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "bench.md").read_text("utf-8")
 QUICK = "--epochs 1 --width 8 --heads 2 --layers 1 --tokens linear --threads 1"
 DOUBLE = ROOT / "tests" / "sweeps" / "double.py"
-
-
-def commands() -> list[tuple[str, list[str]]]:
-    """(command, lines expected of it) in the order of the document."""
-    found: list[tuple[str, list[str]]] = []
-    for shell in re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL):
-        for line in shell.strip().splitlines():
-            if line.startswith("$ "):
-                found.append((line[2:], []))
-            else:
-                found[-1][1].append(line.strip())
-    return found
 
 
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -53,8 +41,8 @@ def test_every_command_does_what_is_said(
     shutil.copytree("runs/first", "runs/second")
     config = Path("runs/second/config.yaml")
     config.write_text(config.read_text("utf-8").replace("seed: 0", "seed: 1"), "utf-8")
-    assert len(commands()) >= 10
-    for line, expected in commands():
+    assert len(documented(TEXT)) >= 10
+    for line, expected in documented(TEXT):
         out = call(monkeypatch, capsys, *shlex.split(line))
         for wanted in expected:
             assert wanted in out, (line, out)

@@ -7,23 +7,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+from commands import documented
 from sweep_figures import cells, write_sweep
 
 from tsattn.cli.app import main
 
 TEXT = (Path(__file__).parents[1] / "docs" / "compare.md").read_text("utf-8")
-
-
-def commands() -> list[tuple[str, list[str]]]:
-    """(command, lines expected of it) in the order of the document."""
-    found: list[tuple[str, list[str]]] = []
-    for shell in re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL):
-        for line in shell.strip().splitlines():
-            if line.startswith("$ "):
-                found.append((line[2:], []))
-            else:
-                found[-1][1].append(line)
-    return found
 
 
 def test_every_command_does_what_is_said(
@@ -32,8 +21,8 @@ def test_every_command_does_what_is_said(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     write_sweep(tmp_path / "runs" / "sweep", cells())
-    assert len(commands()) >= 9
-    for line, expected in commands():
+    assert len(documented(TEXT)) >= 9
+    for line, expected in documented(TEXT):
         monkeypatch.setattr("sys.argv", shlex.split(line))
         with pytest.raises(SystemExit) as left:
             main()

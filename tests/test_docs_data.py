@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import documented
 from typer.testing import CliRunner
 
 from tsattn.cli.app import app
@@ -40,18 +41,6 @@ def files() -> dict[str, str]:
     return found
 
 
-def commands() -> list[tuple[str, list[str]]]:
-    """Every command with the lines of output below it."""
-    found: list[tuple[str, list[str]]] = []
-    for _, language, content in blocks():
-        for line in content.splitlines() if language == "console" else ():
-            if line.startswith("$ "):
-                found.append((line[2:], []))
-            else:
-                found[-1][1].append(line)
-    return found
-
-
 @pytest.fixture(autouse=True)
 def _in_a_folder_with_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, content in files().items():
@@ -64,11 +53,11 @@ def _in_a_folder_with_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_document_has_an_example_of_each_form() -> None:
     endings = {Path(name).suffix for name in files()}
     assert endings == {".csv", ".ts", ".tsv", ".arff", ".yaml"}
-    assert len(commands()) > 15
+    assert len(documented(TEXT)) > 15
 
 
 def test_the_commands_print_what_the_document_shows() -> None:
-    for command, expected in commands():
+    for command, expected in documented(TEXT):
         words = shlex.split(command)
         assert words[0] == "tsattn", command
         rest = map(narrow, run(words[1:]).splitlines())
@@ -77,7 +66,9 @@ def test_the_commands_print_what_the_document_shows() -> None:
 
 
 def test_the_commands_that_are_printed_train(tmp_path: Path) -> None:
-    printed = [line for _, lines in commands() for line in lines if line.strip().startswith("tsattn train")]
+    printed = [
+        line for _, lines in documented(TEXT) for line in lines if line.strip().startswith("tsattn train")
+    ]
     assert len(printed) == 3
     for line in printed:
         run(shlex.split(line)[1:])

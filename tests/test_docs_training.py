@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
 
 import pytest
+from commands import documented
 
 from tsattn.cli.app import main
 
@@ -14,26 +14,13 @@ TEXT = (Path(__file__).parents[1] / "docs" / "training.md").read_text("utf-8")
 QUICK = "--epochs 2 --width 8 --heads 2 --layers 1 --tokens linear --threads 1"
 
 
-def commands() -> list[tuple[str, list[str]]]:
-    """(command, lines expected of it) in the order of the document."""
-    found: list[tuple[str, list[str]]] = []
-    for shell in re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL):
-        for line in shell.strip().splitlines():
-            if line.startswith(("$ pip ", "$ tensorboard ")):  # of others
-                continue
-            if line.startswith("$ "):
-                found.append((line[2:], []))
-            else:
-                found[-1][1].append(line)
-    return found
-
-
 def test_every_command_does_what_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert len(commands()) >= 8
-    for line, expected in commands():
+    shown = [(line, lines) for line, lines in documented(TEXT) if line.startswith("tsattn ")]
+    assert len(shown) >= 8
+    for line, expected in shown:
         words = shlex.split(line)
         extra = shlex.split(QUICK) if words[1] == "train" else []
         monkeypatch.setattr("sys.argv", [*words, *extra])

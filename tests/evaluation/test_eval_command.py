@@ -7,22 +7,19 @@ spares each of them the seconds that imports take.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from commands import Command, command_in, document
 
-from tsattn.cli.app import main
 from tsattn.cli.report_tables import show_report
 from tsattn.data.sources import embedded_folder
 from tsattn.evaluation.metrics import report
@@ -31,47 +28,16 @@ SET = "BasicMotions"
 ROOT = Path(__file__).parents[2]
 
 
-class Done(NamedTuple):
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Done]
-
-
 @pytest.fixture
 def command(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """command(*words): `tsattn WORDS…` in `place`."""
-
-    logger = logging.getLogger("tsattn")  # which the command line takes over
-
-    def call(*words: object) -> Done:
-        monkeypatch.setattr(logger, "handlers", [])
-        monkeypatch.setattr(logger, "propagate", True)
-        monkeypatch.chdir(place)
-        monkeypatch.setattr(sys, "argv", ["tsattn", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        return Done(int(left.value.code or 0), captured.out, captured.err)
-
-    return call
+    return command_in(place, monkeypatch, capsys)
 
 
 @pytest.fixture
 def eval_(command: Command) -> Command:
     """eval_(*words): `tsattn eval WORDS…` in `place`."""
     return partial(command, "eval")
-
-
-def document(done: Done) -> dict[str, Any]:
-    assert done.code == 0, done.err
-    result: dict[str, Any] = json.loads(done.out)
-    return result
 
 
 def process(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:

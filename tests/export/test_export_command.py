@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from commands import Command, command_in, document
 
-from tsattn.cli.app import main
 from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
 from tsattn.export import making
@@ -26,15 +23,6 @@ from tsattn.training import preparing, workflow
 
 ROOT = Path(__file__).parents[2]
 SET = "JapaneseVowels"
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Done]
 
 
 @pytest.fixture(scope="module")
@@ -66,26 +54,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def command(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """command(*words): `tsattn WORDS…` in `place`."""
-    logger = logging.getLogger("tsattn")  # which the command line takes over
-
-    def call(*words: object) -> Done:
-        monkeypatch.setattr(logger, "handlers", [])
-        monkeypatch.setattr(logger, "propagate", True)
-        monkeypatch.chdir(place)
-        monkeypatch.setattr(sys, "argv", ["tsattn", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        return Done(int(left.value.code or 0), captured.out, captured.err)
-
-    return call
-
-
-def document(done: Done) -> dict[str, Any]:
-    assert done.code == 0, done.err
-    result: dict[str, Any] = json.loads(done.out)
-    return result
+    return command_in(place, monkeypatch, capsys)
 
 
 def ten_lines() -> str:

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import yaml
+from commands import Command, Done, command_in
 
-from tsattn.cli.app import main
 from tsattn.data.sources import embedded_folder
 from tsattn.models.attention import foreign, installed, parts, registry
 
@@ -47,17 +44,6 @@ class Cold(Mechanism):
 BLIND = COLD.replace("attn_mask=mask", "attn_mask=None")  # attends to padding
 
 
-class Done(NamedTuple):
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Done]
-
-
 def process(*words: object, cwd: Path, path: Path | None = None) -> Done:
     """`tsattn WORDS…` in a process of its own; path: one more place of installed software."""
     places = os.pathsep.join(map(str, filter(None, (ROOT, path))))
@@ -76,21 +62,13 @@ def process(*words: object, cwd: Path, path: Path | None = None) -> Done:
 def tsattn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
     """tsattn(*words): the command in `tmp_path`, which knows only what tsattn brings."""
     ours = {part.name: part for part in parts() if part.origin is None}
-    logger = logging.getLogger("tsattn")
+    command = command_in(tmp_path, monkeypatch, capsys)
 
     def call(*words: object) -> Done:
         monkeypatch.setattr(registry, "_PARTS", dict(ours))
         monkeypatch.setattr(foreign, "_packages", set())
         monkeypatch.setattr(installed, "_tried", set())
-        monkeypatch.setattr(logger, "handlers", [])
-        monkeypatch.setattr(logger, "propagate", True)
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["tsattn", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        return Done(int(left.value.code or 0), captured.out, captured.err)
+        return command(*words)
 
     return call
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import logging
 import signal
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytest
+from commands import Command, command_in
 
-from tsattn.cli.app import main
 from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
 from tsattn.data.splits import folds
@@ -30,33 +27,10 @@ SMALL = [*SHAPE, "--threads", "1", "--device", "cpu"]
 VOWELS = "JapaneseVowels"
 
 
-class Done(NamedTuple):
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Done]
-
-
 @pytest.fixture
-def tsattn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+def tsattn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """tsattn(*words): the command in `tmp_path`."""
-    logger = logging.getLogger("tsattn")
-
-    def call(*words: str) -> Done:
-        monkeypatch.setattr(logger, "handlers", [])
-        monkeypatch.setattr(logger, "propagate", True)
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["tsattn", *words])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main()
-        return Done(int(left.value.code or 0), *capsys.readouterr())
-
-    return call
+    return command_in(tmp_path, monkeypatch, capsys)
 
 
 @pytest.mark.parametrize(
