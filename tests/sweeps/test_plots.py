@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -100,6 +101,23 @@ def test_no_words_lie_on_others(name: str, count: int, tmp_path: Path) -> None:
         overlap = its.intersection(its, others)
         if overlap is not None:
             assert min(overlap.width, overlap.height) < 2, (one, other)
+
+
+def test_ranks_of_the_picture_are_those_of_the_table(tmp_path: Path) -> None:
+    """Means that differ by rounding alone share their ranks in both."""
+    some = many(6)
+    methods = sorted({one.method for one in some})
+    tied = {methods[0]: 0.1 + 0.2, methods[1]: 0.3}
+    some = [
+        replace(one, metrics={**one.metrics, "accuracy": tied.get(one.method, one.metrics["accuracy"])})
+        for one in some
+    ]
+    comparison = compare(some)
+    figure = drawn("critical_difference", comparison, tmp_path)
+    shown = sorted(
+        float(text.get_text()) for text in words(figure) if re.fullmatch(r"\d\.\d{4}", text.get_text())
+    )
+    assert shown == sorted(round(rank, 4) for rank in comparison.ranks.values())
 
 
 def test_pictures_of_nothing_but_ties_come_without_warnings(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tsattn.sweeps.comparison import Comparison
 from tsattn.sweeps.plots import axis_title, scale
-from tsattn.sweeps.ranks import LEVEL
+from tsattn.sweeps.ranks import DIGITS, LEVEL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,7 +95,7 @@ def _without_words_on_ties() -> Iterator[None]:
 
 
 def _table(comparison: Comparison) -> tuple[list[str], NDArray[np.float64]]:
-    """Labels of the ranked methods, and (common data sets, methods) of their means."""
+    """Labels of the ranked methods, and (common data sets, methods): their means, as the table ranks them."""
     labels = [method.label for method in comparison.ranked]
     values = [[comparison.scores[name, label].mean for label in labels] for name in comparison.common]
-    return labels, np.array(values).reshape(-1, len(labels))
+    return labels, np.array(values).reshape(-1, len(labels)).round(DIGITS)

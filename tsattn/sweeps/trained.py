@@ -65,7 +65,7 @@ def _judged_on_test(job: Job) -> Cell:
     config = read_config(job.first(job.place), allow_code=job.allow_code)
     predictor = Timed(load_predictor(job.place, config.device, allow_code=job.allow_code))
     card = predictor.card
-    test = job.split("test").collection
+    train, test = job.split("train").collection, job.split("test").collection
     report = evaluate(predictor, test, majority=card.majority or None)
     figures = report.figures()
     record_test(job.place, figures)
@@ -75,7 +75,7 @@ def _judged_on_test(job: Job) -> Cell:
         metrics={name: figures[name] for name in METRICS},
         train_cases=sum(map(len, read_split_places(job.first(job.place)).values())),
         test_cases=len(test),
-        length=card.lengths[2],
+        length=int(train.lengths.max()),  # the card knows those that were not held out
         channels=len(card.channels),
         classes=len(card.classes),
         parameters=metrics["parameters"],
