@@ -130,7 +130,8 @@ def test_width_must_be_divisible() -> None:
     [
         ("multiscale", "multiscale:4"),
         ("multiscale+hydra", "multiscale:4+hydra:4"),
-        ("multiscale:2 + hydra", "multiscale:2+hydra:4"),  # what is said stays
+        ("multiscale:2+hydra:2", "multiscale:2+hydra:2"),  # what is said stays
+        ("multiscale+conv", "multiscale+conv"),  # conv has none, and tokens that are added up begin alike
         ("linear", "linear"),
         ("patch:16,8", "patch:16,8"),
     ],

@@ -74,12 +74,12 @@ def build_tokens(spec: str, channels: int, width: int) -> TokenStage:
 
 
 def with_stride(spec: str, stride: int) -> str:
-    """The spec with `stride` timepoints a token wherever a stage can have one and none is said."""
-    if stride == 1:
-        return spec
+    """The spec with `stride` timepoints a token, if none is said and every stage of it can have one."""
     known = {name for name, entry in _WORDS.items() if entry.option == STRIDE}
-    words = (word.strip() for word in spec.split("+"))
-    return "+".join(f"{word}:{stride}" if word in known else word for word in words)
+    words = [word.strip() for word in spec.split("+")]
+    if stride == 1 or not known.issuperset(words):
+        return spec
+    return "+".join(f"{word}:{stride}" for word in words)
 
 
 class SumOfTokens(TokenStage):
