@@ -137,6 +137,11 @@ def test_a_preset_makes_one_model_of_several(tsattn: Command, tmp_path: Path) ->
     listed = tsattn("train", "GunPoint", "--preset", "mine.yaml", "--seeds", "4,9", "--print-config")
     assert listed.out.startswith("# 2 trainings that are one model: seed 4 (conv), seed 9 (linear). Here is")
     assert "seed: 4" in listed.out
+    (tmp_path / "slip.yaml").write_text("ensemble: {members: 2, member_tokens: 'conv, wobble'}\n", "utf-8")
+    slip = tsattn("train", "GunPoint", "--preset", "slip.yaml", "--out", "slip")
+    assert slip.code == 2
+    assert "there is no token stage 'wobble'" in slip.err
+    assert not (tmp_path / "slip").exists()
     refused = tsattn(*words, "--protocol", "kfold:3")
     assert refused.code == 2
     assert "kfold:3 judges single models" in refused.err

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tsattn.config import EnsembleConfig, RunConfig
+from tsattn.config import EnsembleConfig, ModelConfig, RunConfig
 from tsattn.errors import InputError
+from tsattn.models.tokens import build_tokens
 from tsattn.presets.reading import load_preset
 from tsattn.runs import check_free, is_finished, read_config
 from tsattn.runs.files import CONFIG, METRICS
@@ -54,6 +55,8 @@ def several_of(preset: str, seed: int, seeds: str | None, *, ensemble: bool, own
         raise InputError("--ensemble makes one model of several seeds: type --seeds too, e.g. --seeds 5.")
     found = recipe.seeds(seed) if seeds is None else parse_seeds(seeds)
     words = {each: recipe.tokens_of(place) for place, each in enumerate(found)} if own_tokens else {}
+    for word in filter(None, words.values()):  # a slip in the last is said before the first is trained
+        build_tokens(word, channels=1, width=ModelConfig.width)
     return Several(
         seeds=found,
         tokens={each: word for each, word in words.items() if word is not None},
