@@ -26,6 +26,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "keep_epoch": ("best", "last"),
 }
 """Of the fields of TrainingConfig that take one of a few words."""
+NORMALISE = ("set", "case", "both")
+"""By whose mean and deviation a model's channels are scaled."""
 TEST = "@test"
 """In `RunConfig.held_out`: the source's own TEST."""
 
@@ -35,6 +37,10 @@ class ModelConfig:
     """The shape of a TransformerClassifier.
 
     channels, classes: from the data. attention, tokens: words of the two registries.
+    normalise: channels by the training 'set', each 'case' by itself, or 'both' side by side. InputError for
+    another word.
+    convolutions: about how many shares of fixed convolutions are weighed beside the transformer, 0 for none;
+    dilations: of these convolutions, 1, 2, 4, … so many.
     width: of a token. heads, layers: of the stack. feed_forward: times the width.
     dropout: share in [0, 1) dropped from tokens, residuals and feed-forward, never from attention.
     stochastic_depth: share in [0, 1) of cases for which the last block is left out in training, less for
@@ -51,6 +57,12 @@ class ModelConfig:
     feed_forward: int = 2
     dropout: float = 0.1
     stochastic_depth: float = 0.0
+    normalise: str = "set"
+    convolutions: int = 0
+    dilations: int = 6
+
+    def __post_init__(self) -> None:
+        _check_word("normalise", self.normalise, NORMALISE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +109,7 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         for name, known in WORDS.items():
-            if (word := getattr(self, name)) not in known:
-                near = difflib.get_close_matches(str(word), known, n=1)
-                hint = f" Did you mean '{near[0]}'?" if near else ""
-                raise InputError(f"{name.replace('_', '-')} '{word}': expected {' or '.join(known)}.{hint}")
+            _check_word(name, getattr(self, name), known)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,18 +227,28 @@ class RunConfig:
 
 
 COUNTS = (
-    *("channels", "classes", "width", "heads", "layers", "feed_forward"),
+    *("channels", "classes", "width", "heads", "layers", "feed_forward", "dilations"),
     *("epochs", "batch_size", "patience"),
 )
 SHARES = ("dropout", "stochastic_depth", "label_smoothing", "averaging")
 MOST_THREADS, SEEDS = 1024, 1 << 32
+MOST_CONVOLUTIONS = 1_000_000
 RANGES = {
     **dict.fromkeys(COUNTS, (1, math.inf)),
     **dict.fromkeys(SHARES, (0, 1)),
+    "convolutions": (0, MOST_CONVOLUTIONS + 1),
     "threads": (1, MOST_THREADS + 1),
     "seed": (0, SEEDS),
 }
 """Least value and what it must be below, of fields of a configuration that was edited."""
+
+
+def _check_word(name: str, word: Any, known: tuple[str, ...]) -> None:
+    """InputError with the near word for one that is not known."""
+    if word not in known:
+        near = difflib.get_close_matches(str(word), known, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        raise InputError(f"{name.replace('_', '-')} '{word}': expected {' or '.join(known)}.{hint}")
 
 
 def _check_types(of: Any) -> None:

@@ -29,6 +29,16 @@ Schedule = Annotated[
         show_default=False,
     ),
 ]
+Normalise = Annotated[
+    str | None,
+    typer.Option(
+        "--normalise",
+        metavar="WORD",
+        help="Channels by the training set, each case by itself, or both side by side: set, case or both.",
+        rich_help_panel=_RECIPE,
+        show_default=False,
+    ),
+]
 Dropout = Annotated[
     float | None,
     typer.Option(

@@ -26,7 +26,9 @@ def in_half(model: nn.Module, *, wide_attention: bool) -> nn.Module:
 
 
 def _narrow(classifier: TransformerClassifier, wide_attention: bool) -> None:
+    beside, classifier.beside = classifier.beside, None
     classifier.half()
+    classifier.beside = beside  # float32: thresholds are finer than float16 is
     classifier.standardise = _Into(classifier.standardise.float(), torch.float16)  # type: ignore[assignment]
     classifier.pooling = _Into(classifier.pooling, torch.float32)  # type: ignore[assignment]
     classifier.head.float()

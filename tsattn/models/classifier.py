@@ -1,4 +1,4 @@
-"""The model: standardise → tokens → position → blocks of attention → masked pooling → head."""
+"""The model: standardise → scales → tokens → position → blocks of attention → masked pooling → head."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ from torch import Tensor, nn
 
 from tsattn.config import ModelConfig
 from tsattn.errors import InputError
+from tsattn.models.convolutions import ConvolutionClassifier
 from tsattn.models.dropout import Dropout
-from tsattn.models.layers import Block, MaskedPooling, SinusoidalPosition, Standardise
+from tsattn.models.layers import Block, MaskedPooling, Scales, SinusoidalPosition, Standardise
 from tsattn.models.packing import lay_out
 from tsattn.models.tokens import build_tokens
 
+TRUST = 0.65
+"""Of the sum of two classifiers' log-probabilities: they err on the same cases more often than chance has it,
+so the sum alone is too sure. The same for all data; docs/log.md has how it was found."""
+
 
 class TransformerClassifier(nn.Module):
-    """Classifies series of any length; padding and gaps can never change a prediction."""
+    """Classifies series of any length; padding and gaps can never change a prediction.
+
+    beside: what classifies the same series from fixed convolutions and has half of the say or more, or None.
+    It is not trained with the rest but fitted after it.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -24,7 +33,8 @@ class TransformerClassifier(nn.Module):
                 f"try --width {config.heads * max(1, round(config.width / config.heads))}."
             )
         self.standardise = Standardise(config.channels)
-        self.tokens = build_tokens(config.tokens, config.channels, config.width)
+        self.scales = Scales(config.normalise)
+        self.tokens = build_tokens(config.tokens, self.scales.copies * config.channels, config.width)
         self.position = SinusoidalPosition(config.width)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(
@@ -41,6 +51,11 @@ class TransformerClassifier(nn.Module):
         self.norm = nn.LayerNorm(config.width)
         self.pooling = MaskedPooling()
         self.head = nn.Linear(2 * config.width, config.classes)
+        self.beside: ConvolutionClassifier | None = None
+        if config.convolutions:
+            self.beside = ConvolutionClassifier(
+                config.channels, config.classes, config.convolutions, config.dilations
+            )
 
     def forward(self, values: Tensor, complete: bool = False) -> Tensor:
         """Logits (batch, classes) from values (batch, channels, timepoints), NaN where not observed.
@@ -49,12 +64,16 @@ class TransformerClassifier(nn.Module):
         spares all masks.
         """
         observed = None if complete else ~values.isnan().all(dim=1)  # (B, T)
-        x, seen = self.tokens(self.standardise(values), observed)
+        x, seen = self.tokens(self.scales(values, self.standardise(values)), observed)
         layout = lay_out(x, seen, self.training)
         x = self.dropout(layout.pack(self.position(x)))
         for block in self.blocks:
             x = block(x, layout)
-        return self.head(self.pooling(layout.unpack(self.norm(x)), seen))
+        logits = self.head(self.pooling(layout.unpack(self.norm(x)), seen))
+        if self.beside is None or self.training:
+            return logits
+        own = torch.log_softmax(logits.float(), dim=1)
+        return TRUST * (self.beside.say * own + self.beside(values, observed))
 
 
 class Probabilities(nn.Module):

@@ -17,6 +17,9 @@ from tsattn.models.packing import Padded
 
 FARTHEST = 1e4
 """Standard deviations from the training mean; far outside of all that is measured."""
+LEAST_OWN = 1e-6
+LARGEST = 1e37
+"""Beyond which a value counts as that, so that it can be divided by."""
 
 
 class Standardise(nn.Module):
@@ -41,6 +44,41 @@ class Standardise(nn.Module):
         filled = torch.where(missing, self.mean[:, None], values)
         standard = (filled - self.mean[:, None]) / self.std[:, None]
         return standard.clamp(-FARTHEST, FARTHEST)
+
+
+class Scales(nn.Module):
+    """Channels as the training cases scale them, as each case scales itself, or both side by side.
+
+    by: one of `tsattn.config.NORMALISE`. A case's own scale shows shapes alike however large they are, and
+    hides how large they are.
+    """
+
+    def __init__(self, by: str) -> None:
+        super().__init__()
+        self.by = by
+        self.copies = 2 if by == "both" else 1
+
+    def forward(self, values: Tensor, standard: Tensor) -> Tensor:
+        """(B, copies · C, T), zero where not observed, from values with NaN there and these standardised."""
+        if self.by == "set":
+            return standard
+        own = own_scale(values).to(standard.dtype)
+        return own if self.by == "case" else torch.cat([standard, own], dim=1)
+
+
+def own_scale(values: Tensor) -> Tensor:
+    """(x − mean) / std of each case's channel over what is observed of it, (B, C, T); zero elsewhere.
+
+    From values with NaN where not observed, because cases may differ in size by more digits than float32
+    keeps beside a common mean. A std below LEAST_OWN of the channel's largest value is rounding, and
+    counts as that much.
+    """
+    missing = values.isnan()
+    filled = torch.where(missing, 0.0, values).clamp(-LARGEST, LARGEST)
+    unit = filled / filled.abs().amax(dim=2, keepdim=True).clamp(min=1 / LARGEST)  # whose squares are finite
+    count = (~missing).sum(dim=2, keepdim=True).clamp(min=1)
+    centred = torch.where(missing, 0.0, unit - unit.sum(dim=2, keepdim=True) / count)
+    return centred / (centred.square().sum(dim=2, keepdim=True) / count).sqrt().clamp(min=LEAST_OWN)
 
 
 class SinusoidalPosition(nn.Module):

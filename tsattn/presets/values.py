@@ -34,6 +34,8 @@ _LESS_THAN_ALL = Range("from 0 to below 1", lambda number: 0 <= number < 1)
 
 RANGES: dict[str, Range] = {
     **dict.fromkeys(("width", "heads", "layers", "feed_forward", "epochs", "batch_size", "patience"), _COUNT),
+    "dilations": _COUNT,
+    "convolutions": _NOT_NEGATIVE,
     **dict.fromkeys(("passes", "fewest_steps", "most_tokens", "tokens_a_case"), _COUNT),
     **dict.fromkeys(("dropout", "stochastic_depth", "label_smoothing", "averaging"), _LESS_THAN_ALL),
     "members": _FEW,

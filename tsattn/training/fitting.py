@@ -105,7 +105,7 @@ def _weights_of(config: ModelConfig) -> int | None:
 
     def counted(layers: int) -> int:
         with torch.device("meta"):
-            model = TransformerClassifier(replace(config, layers=layers))
+            model = TransformerClassifier(replace(config, layers=layers, convolutions=0))
         return sum(p.numel() for p in model.parameters())
 
     try:
@@ -164,7 +164,7 @@ def largest_batch(config: ModelConfig, cases: Collection, device: torch.device) 
 def needs_of(config: ModelConfig, cases: int, series: Series, device: torch.device) -> int | None:
     """`bytes_of_a_step` of a model that is not there yet."""
     with torch.device("meta"):
-        model = TransformerClassifier(config)
+        model = TransformerClassifier(replace(config, convolutions=0))  # which no step goes through
     return _needs(model, cases, series, device)
 
 

@@ -5,6 +5,8 @@ Rules, each overridden by its option; a preset's `rules:` holds their bounds, se
   the free memory has room for, see `tsattn.training.fitting`;
 - 60 epochs, more where that would be too few steps, fewer where it would be too many tokens;
 - a token a timepoint, and one of 2, 4, 8 … where series are longer than the most tokens;
+- a recipe that shows both scales shows one where every case has the scale of all;
+- fixed convolutions are dilated by 1, 2, 4, … as long as the widest fits into the longest series;
 - a validation part (a fifth, stratified) is held out where TRAIN has at least 500 cases, on average 25
   a class and, where cases belong to groups, ten of those: it then knows an accuracy to about three
   points. With less, all of TRAIN is trained on for the fixed schedule and the last epoch counts.
@@ -82,6 +84,11 @@ def plan(
     model["tokens"] = with_stride(tokens, spared.value)
     if model["tokens"] != tokens:
         why["tokens"] = f"{model['tokens']}: {spared.why}"
+    if model.get("convolutions", ModelConfig.convolutions) and "dilations" not in model:
+        model["dilations"], why["dilations"] = _ruled(rules.dilations(int(train.lengths.max(initial=1))))
+    free = model.get("normalise") == "both" and "normalise" not in said
+    if free and not rules.differs_in_scale(train.values):
+        model["normalise"], why["normalise"] = "set", "set: every case has the scale of all"
     share = rules.VALIDATION_SHARE if spares_validation(train.labels, groups) else 0.0
     training.setdefault("validation", share)
     if training.get("batch_size") == AUTO:

@@ -15,8 +15,8 @@ from tsattn.training.state import FILE
 
 logger = logging.getLogger(__name__)
 
-NEVER_TAKEN = "standardise."
-"""Statistics of the data, which are those of the new training cases."""
+NEVER_TAKEN = ("standardise.", "beside.")
+"""Statistics of the data and what is fitted in closed form: those of the new training cases."""
 
 
 def weights_of(run: Path) -> Path:

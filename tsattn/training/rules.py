@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tsattn.config import Rules
 
 VALIDATION_SHARE = 0.2
 FEWEST_EPOCHS = 3
 """However large a set is; a schedule needs some passes to rise and to fall."""
+MOST_DILATIONS = 12
+ALIKE = 0.1
 TIMEPOINT = 0.25
 """Of a token: what a token stage computes for a timepoint, beside what the blocks compute for a token."""
 
@@ -41,6 +46,39 @@ def stride(timepoints: int, rules: Rules) -> Ruled:
     tokens = -(-timepoints // found)
     bound = f"at most {rules.tokens_a_case:,} are made"
     return Ruled(value=found, why=f"{tokens:,} tokens of {timepoints:,} timepoints, {bound}")
+
+
+def dilations(timepoints: int) -> Ruled:
+    """Of fixed convolutions of 9 timepoints, how many: 1, 2, 4, … while the widest fits into a series."""
+    found = 1
+    while 8 * 2**found < timepoints and found < MOST_DILATIONS:
+        found += 1
+    return Ruled(value=found, why=f"up to {2 ** (found - 1)}, {timepoints:,} timepoints")
+
+
+def differs_in_scale(values: NDArray[np.float32]) -> bool:
+    """Whether cases have scales of their own, so that each at its own scale is not the same once more.
+
+    values: (cases, channels, timepoints), NaN where not observed. Means and deviations of cases are measured
+    in deviations of all, and may differ from those of all by ALIKE in the quadratic mean.
+    """
+    seen = ~np.isnan(values)
+    wide = np.where(seen, values, 0).astype(np.float64)
+    mean, std = _moments(wide, seen, (0, 2))
+    std = np.where(std > 0, std, 1)
+    own_mean, own_std = _moments(wide, seen, (2,))
+    apart = np.square((own_mean - mean) / std) + np.square((own_std - std) / std)
+    return bool(apart.mean() > ALIKE**2)
+
+
+def _moments(
+    values: NDArray[np.float64], seen: NDArray[np.bool_], axes: tuple[int, ...]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and deviation over what was seen, with those axes gone; 0 where nothing was."""
+    count = np.maximum(seen.sum(axis=axes, keepdims=True), 1)
+    mean = values.sum(axis=axes, keepdims=True) / count
+    square = (np.where(seen, values - mean, 0) ** 2).sum(axis=axes, keepdims=True) / count
+    return mean.squeeze(axes), np.sqrt(square).squeeze(axes)
 
 
 def epochs(cases: int, timepoints: float, stride: int, batch: int, rules: Rules) -> Ruled:

@@ -28,6 +28,8 @@ def take_statistics(model: TransformerClassifier, train: Collection) -> None:
     # A channel that never changes says nothing: it becomes zero instead of being divided by zero.
     constant = std <= np.maximum(SMALLEST_SPREAD * np.abs(mean), np.finfo(np.float32).tiny)
     model.standardise.std.copy_(torch.from_numpy(np.where(constant, 1.0, std)))
+    if model.beside is not None:
+        model.beside.standardise.load_state_dict(model.standardise.state_dict())
     if constant.any():
         names = ", ".join(name for name, same in zip(train.channels, constant, strict=True) if same)
         logger.warning("Channels that never change in the training cases and so say nothing: %s.", names)

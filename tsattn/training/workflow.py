@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import platform
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,16 +22,18 @@ from tsattn.card import ModelCard
 from tsattn.config import RunConfig
 from tsattn.data.collection import Collection
 from tsattn.errors import CheckFailed, InputError, Interrupted
+from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.memory import keep_freed_memory
 from tsattn.runs import abandon, begin_run, finish_run, held
 from tsattn.runs.files import METRICS, STATE
+from tsattn.training.closed_form import fit_beside
 from tsattn.training.fitting import micro_batch
-from tsattn.training.loop import Fit, fit, never
+from tsattn.training.loop import Fit, fit, measure, never
 from tsattn.training.parallel import Alone, Company, ProcessLost
 from tsattn.training.preparing import Prepared
 from tsattn.training.pretrained import begin_with
 from tsattn.training.progress import Epoch
-from tsattn.training.resident import placed
+from tsattn.training.resident import ResidentCases, placed
 from tsattn.training.state import FILE, BorrowedStateFile, StateFile
 from tsattn.training.statistics import ranges, take_statistics
 from tsattn.training.tracking import reported
@@ -82,6 +85,7 @@ def train(
     if config.training.pretrained and not saved:
         begin_with(prepared.model, Path(config.training.pretrained))
     model = prepared.model.to(device)
+    beside, model.beside = model.beside, None  # fitted when the transformer is trained
     classes = prepared.train.classes
     train_cases = placed(prepared.train, classes, device)
     held_out = None if prepared.validation is None else placed(prepared.validation, classes, device)
@@ -109,6 +113,9 @@ def train(
         with _saying_what_is_kept(out, state, company):
             result = training(reports.beside(watch), state=state)
         metrics = _metrics(result, prepared)
+        if beside is not None:
+            model.beside = beside
+            metrics |= _fit_beside(model, train_cases, held_out, metrics, config.training.seed)
         finish_run(
             out,
             card=_card(prepared, result),
@@ -118,6 +125,30 @@ def train(
         )
         reports.end(metrics)
     return Trained(out=out, metrics=metrics)
+
+
+def _fit_beside(
+    model: TransformerClassifier,
+    train_cases: ResidentCases,
+    held_out: ResidentCases | None,
+    metrics: dict[str, Any],
+    seed: int,
+) -> dict[str, Any]:
+    """Fits what stands beside the transformer; the metrics that so become others."""
+    assert model.beside is not None
+    begun = time.perf_counter()
+    ridge = fit_beside(model, train_cases, seed)
+    changed: dict[str, Any] = {
+        "convolutions": {
+            "left_out": {"loss": ridge.loss, "accuracy": ridge.accuracy},
+            "say_of_transformer": model.beside.say.item(),
+        },
+        "seconds": metrics["seconds"] + time.perf_counter() - begun,
+    }
+    if held_out is not None:
+        loss, accuracy = measure(model, held_out)
+        changed["validation"] = {"loss": loss, "accuracy": accuracy}
+    return changed
 
 
 @contextmanager

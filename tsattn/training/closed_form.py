@@ -1,0 +1,176 @@
+"""Fits what of a model has a solution in closed form: the ridge regression over fixed convolutions.
+
+No epochs and no held-out cases: how strongly to shrink, how sure to be and whether each case's own scale
+helps are decided by what the regression says of every training case when that case is left out, which is
+known exactly from one decomposition.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from tsattn.models.classifier import TransformerClassifier
+from tsattn.models.convolutions import ConvolutionClassifier
+from tsattn.training.resident import Batch, ResidentCases
+
+MOST_CASES = 4096
+"""That are fitted on; the decomposition takes the cube of their number."""
+CASES_FOR_THRESHOLDS = 64
+AT_ONCE = 1 << 18
+"""Responses computed at once, which the processor's caches hold."""
+SHRINKAGE = tuple(float(one) for one in np.geomspace(1e-3, 10, 9))
+"""Candidates, of the number of features."""
+SURENESS = tuple(float(one) for one in np.geomspace(0.02, 3, 40))
+"""Candidates of what scores are divided by before they count as logits."""
+SAYS = tuple(step / 20 for step in reversed(range(21)))
+"""Candidates of what the transformer counts."""
+LEAST_DEVIATION = 1e-4
+"""Of a share over the training cases; one that varies less says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ridge:
+    """A ridge regression on ±1 a class, made a classifier.
+
+    weight (classes, F), bias (classes,): of its logits. left_out (cases, classes): logits of training cases,
+    each as if it had been left out; loss and accuracy are of these.
+    """
+
+    weight: Tensor
+    bias: Tensor
+    left_out: Tensor
+    loss: float
+    accuracy: float
+
+
+def fit_beside(model: TransformerClassifier, train: ResidentCases, seed: int) -> Ridge:
+    """Fits in place what is beside the trained transformer, and how much that has to say beside it.
+
+    On all training cases, or MOST_CASES of them drawn with `seed`.
+    """
+    assert model.beside is not None
+    drawn = np.random.default_rng(seed).permutation(len(train))[:MOST_CASES]
+    ridge = _fit_convolutions(model.beside, train, drawn)
+    beside, model.beside = model.beside, None
+    model.eval()
+    with torch.inference_mode():
+        batches = [train.batch(some) for some in _parts(_by_length(train, drawn), 64)]
+        logits = torch.cat([model(batch.values, batch.complete).float() for batch in batches])
+        targets = torch.cat([batch.targets for batch in batches])
+        beside.say.fill_(_weigh(torch.log_softmax(logits, dim=1), ridge.left_out.to(logits), targets))
+    model.beside = beside
+    return ridge
+
+
+def _weigh(seen: Tensor, left_out: Tensor, targets: Tensor) -> float:
+    """What the transformer's log-probabilities count beside the ridge's, between 0 and 1.
+
+    seen: of cases that it was trained on, of which it says more than it could of others. That they should
+    count less is sure where they should even so; that they should count more is not, so 1 is the most.
+    """
+    losses = [F.cross_entropy(left_out + say * seen, targets).item() for say in SAYS]
+    return SAYS[int(np.argmin(losses))]
+
+
+def _fit_convolutions(model: ConvolutionClassifier, train: ResidentCases, drawn: NDArray[np.int64]) -> Ridge:
+    """Each case's own scale is used where the loss with it is the lower."""
+    by_length = _by_length(train, drawn)
+    classes = len(train.class_counts)
+    with torch.no_grad():
+        _place_thresholds(model, train.batch(drawn[:CASES_FOR_THRESHOLDS]).values)
+        at_once = max(1, AT_ONCE // (model.common.largest(int(train.lengths[drawn].max()))))
+        batches = [train.batch(some) for some in _parts(by_length, at_once)]
+        shares = torch.cat([model.shares(batch.values, _observed(batch)) for batch in batches])
+        targets = torch.cat([batch.targets for batch in batches])
+        plain = fit_ridge(shares[:, : model.common.count], targets, classes)
+        both = fit_ridge(shares, targets, classes)
+        best = both if both.loss < plain.loss else plain
+        model.weight.zero_()
+        model.weight[:, : best.weight.shape[1]] = best.weight
+        model.bias.copy_(best.bias)
+    return best
+
+
+class _Choice(NamedTuple):
+    loss: float
+    accuracy: float
+    shrinkage: float
+    sureness: float
+    left_out: Tensor
+
+
+def fit_ridge(features: Tensor, targets: Tensor, classes: int) -> Ridge:
+    """The regression on standardised features that predicts left-out cases with the least cross-entropy.
+
+    features (cases, F); targets (cases,) of classes. Computed over pairs of cases, in float64.
+    """
+    cases = len(features)
+    mean, std = features.mean(dim=0), features.std(dim=0, correction=0)
+    scale = torch.where(std > LEAST_DEVIATION, 1 / std.clamp(min=LEAST_DEVIATION), 0.0)
+    products = torch.zeros(cases, cases, dtype=torch.float64, device=features.device)
+    for part in _columns(features.shape[1]):
+        standard = ((features[:, part] - mean[part]) * scale[part]).double()
+        products.addmm_(standard, standard.T)
+    wanted = 2.0 * F.one_hot(targets, classes).double() - 1
+    base = wanted.mean(dim=0)
+    values, vectors = torch.linalg.eigh(products)
+    values = values.clamp(min=0)
+    turned = vectors.T @ (wanted - base)
+    best = _Choice(math.inf, 0.0, 1.0, 1.0, wanted)
+    for shrinkage in SHRINKAGE:
+        shrunk = values + shrinkage * features.shape[1]
+        kept = values / shrunk
+        fitted = vectors @ (kept[:, None] * turned)
+        own = (vectors.square() @ kept + 1 / cases)[:, None]  # how much a case decides about itself
+        left_out = base + (fitted - own * (wanted - base)) / (1 - own).clamp(min=1e-9)
+        right = int((left_out.argmax(dim=1) == targets).sum()) / cases
+        for sureness in SURENESS:
+            loss = F.cross_entropy(left_out / sureness, targets).item()
+            if loss < best.loss:
+                best = _Choice(loss, right, shrinkage, sureness, left_out / sureness)
+    shrinkage, sureness = best.shrinkage, best.sureness
+    dual = vectors @ (turned / (values + shrinkage * features.shape[1])[:, None])  # (cases, classes)
+    weight = torch.zeros(classes, features.shape[1], dtype=torch.float64, device=features.device)
+    for part in _columns(features.shape[1]):
+        standard = ((features[:, part] - mean[part]) * scale[part]).double()
+        weight[:, part] = dual.T @ standard * scale[part]
+    bias = base - weight @ mean.double()
+    return Ridge(
+        weight=(weight / sureness).to(features.dtype),
+        bias=(bias / sureness).to(features.dtype),
+        left_out=best.left_out,
+        loss=best.loss,
+        accuracy=best.accuracy,
+    )
+
+
+def _by_length(train: ResidentCases, drawn: NDArray[np.int64]) -> NDArray[np.int64]:
+    return drawn[np.argsort(train.lengths[drawn], kind="stable")]
+
+
+def _parts(places: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
+    return [places[start : start + size] for start in range(0, len(places), size)]
+
+
+def _place_thresholds(model: ConvolutionClassifier, values: Tensor) -> None:
+    observed = ~values.isnan().all(dim=1)
+    common, own = model.scaled(values)
+    model.common.place_thresholds(common, observed)
+    model.own.place_thresholds(own, observed)
+
+
+def _observed(batch: Batch) -> Tensor | None:
+    return None if batch.complete else ~batch.values.isnan().all(dim=1)
+
+
+def _columns(features: int) -> list[slice]:
+    """A few thousand features at a time: in float64 all of them would take twice their own memory."""
+    return [slice(start, start + 2048) for start in range(0, features, 2048)]
