@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tsattn.config import TrainingConfig
 from tsattn.data.collection import Collection
 from tsattn.errors import InputError
 from tsattn.presets.reading import load_preset, preset_names
+from tsattn.training import rules
 from tsattn.training.plan import plan
 
 
@@ -24,6 +26,13 @@ def cases(count: int, classes: int = 2, length: int = 5) -> Collection:
         labels=labels,
         classes=tuple(sorted(set(labels))),
     )
+
+
+def silent(folder: Path) -> Path:
+    """A preset that says nothing, so that rules and defaults decide all."""
+    path = folder / "silent.yaml"
+    path.write_text("summary: nothing\n")
+    return path
 
 
 def training(count: int, classes: int = 2, preset: str = "base", **asked: Any) -> TrainingConfig:
@@ -42,8 +51,8 @@ def training(count: int, classes: int = 2, preset: str = "base", **asked: Any) -
         (2_000_000, 64, 3, 0.2),  # and never less than three epochs
     ],
 )
-def test_rules(count: int, batch_size: int, epochs: int, validation: float) -> None:
-    planned = training(count)
+def test_rules(count: int, batch_size: int, epochs: int, validation: float, tmp_path: Path) -> None:
+    planned = training(count, preset=str(silent(tmp_path)))
     assert (planned.batch_size, planned.epochs, planned.validation) == (batch_size, epochs, validation)
 
 
@@ -69,11 +78,14 @@ def test_long_series_are_made_into_fewer_tokens(length: int, asked: dict[str, st
 def test_what_the_data_decided_is_said() -> None:
     planned = plan(cases(20, length=1000), "base", {})
     assert planned.rules == {
+        "normalise": "set: every case has the scale of all",
+        "dilations": "7: up to 64, 1,000 timepoints",
         "tokens": "multiscale:2: 500 tokens of 1,000 timepoints, at most 512 are made",
         "batch_size": "16: 20 cases, fewer than 1,000",
         "epochs": "533: 20 cases count 750 tokens each, and 8,000,000 are about the most in all",
     }
-    assert plan(cases(20), "base", {"epochs": 7, "batch_size": 5}).rules == {}
+    asked = {"epochs": 7, "batch_size": 5, "convolutions": 0, "normalise": "both"}
+    assert plan(cases(20), "base", asked).rules == {}
 
 
 def test_a_preset_sets_the_bounds(tmp_path: Path) -> None:
@@ -87,10 +99,36 @@ def test_many_classes_keep_all_of_train() -> None:
     assert training(600, classes=100).validation == 0.0
 
 
-def test_few_groups_keep_all_of_train() -> None:
-    many = cases(600)
-    assert plan(many, "base", {}, [str(i % 9) for i in range(600)]).training.validation == 0.0
-    assert plan(many, "base", {}, [str(i % 10) for i in range(600)]).training.validation == 0.2
+def test_few_groups_keep_all_of_train(tmp_path: Path) -> None:
+    many, preset = cases(600), str(silent(tmp_path))
+    assert plan(many, preset, {}, [str(i % 9) for i in range(600)]).training.validation == 0.0
+    assert plan(many, preset, {}, [str(i % 10) for i in range(600)]).training.validation == 0.2
+
+
+def test_the_default_recipe_keeps_all_of_train_for_any_number_of_cases() -> None:
+    assert training(2400).validation == 0.0
+    assert training(2400, validation=0.1).validation == 0.1
+
+
+def test_two_scales_are_shown_where_cases_differ_in_scale() -> None:
+    alike = cases(20, length=100)
+    values = np.random.default_rng(0).normal(size=alike.values.shape).astype(np.float32)
+    values = (values - values.mean(2, keepdims=True)) / values.std(2, keepdims=True)
+    alike = dataclasses.replace(alike, values=values)
+    sizes = np.linspace(0.5, 2, 20, dtype=np.float32)[:, None, None]
+    differing = dataclasses.replace(alike, values=values * sizes)
+    assert plan(alike, "base", {}).model.normalise == "set"
+    assert plan(alike, "base", {"normalise": "both"}).model.normalise == "both"
+    assert plan(differing, "base", {}).model.normalise == "both"
+    shifted = dataclasses.replace(alike, values=values + sizes)
+    assert plan(shifted, "base", {}).model.normalise == "both"
+
+
+@pytest.mark.parametrize(
+    ("length", "dilations"), [(1, 1), (9, 1), (16, 1), (17, 2), (33, 3), (1000, 7), (10**6, 12)]
+)
+def test_dilations_fit_into_the_longest_series(length: int, dilations: int) -> None:
+    assert rules.dilations(length).value == dilations
 
 
 def test_what_is_asked_wins_over_preset_and_rules() -> None:

@@ -41,7 +41,7 @@ def vowels() -> ResidentCases:
 
 def model(**changes: object) -> TransformerClassifier:
     torch.manual_seed(0)
-    config = ModelConfig(channels=12, classes=9, **{**SHAPE, "dropout": 0.0, **changes})  # type: ignore[arg-type]
+    config = ModelConfig(channels=12, classes=9, **{**SHAPE, "dropout": 0.0, "normalise": "both", **changes})  # type: ignore[arg-type]
     return TransformerClassifier(config)
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tsattn.config import MOST_CONVOLUTIONS
+
 _RECIPE = "Recipe"
 
 Optimiser = Annotated[
@@ -35,6 +37,18 @@ Normalise = Annotated[
         "--normalise",
         metavar="WORD",
         help="Channels by the training set, each case by itself, or both side by side: set, case or both.",
+        rich_help_panel=_RECIPE,
+        show_default=False,
+    ),
+]
+Convolutions = Annotated[
+    int | None,
+    typer.Option(
+        "--convolutions",
+        min=0,
+        max=MOST_CONVOLUTIONS,
+        metavar="N",
+        help="About how many shares of fixed convolutions are weighed beside the transformer, 0 for none.",
         rich_help_panel=_RECIPE,
         show_default=False,
     ),
