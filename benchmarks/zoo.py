@@ -3,8 +3,8 @@
     python benchmarks/zoo.py train path/to/NATOPS.zip JapaneseVowels --out runs/zoo
     python benchmarks/zoo.py table --out runs/zoo > table.md
 
-Every cell (data set, attention, seed) is trained by a process of its own on one thread: preset base, the
-same number of steps for every set, the last epoch. Its run folder lies under --out beside a file of what
+Every cell (data set, attention, seed) is trained by a process of its own on one thread: preset base without
+the convolutions beside the transformer, the same number of steps for every set, the last epoch. Its run folder lies under --out beside a file of what
 it cost, so that a stopped sweep goes on where it was; several `train` may run at once. The test split is
 read once a cell, after training. `table` reads what is there; how alike the heads are (means over layers)
 is measured on the test cases.
@@ -55,6 +55,7 @@ def train_cell(source: str, attention: str, seed: int, steps: int, run: Path) ->
         "epochs": epochs,
         "batch_size": BATCH,
         "validation": 0.0,
+        "convolutions": 0,  # attention alone is compared
     }
     prepared = preparing.prepare(
         source, asked=asked, preset="base", device="cpu", threads=1, out=run, table=TableOptions()

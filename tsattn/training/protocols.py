@@ -14,7 +14,7 @@ from tsattn.training.holdout import Holding
 from tsattn.training.rules import VALIDATION_SHARE
 
 WORDS = {
-    "auto": "holdout where TRAIN can spare a validation part, else last",
+    "auto": "as the recipe says, else holdout where TRAIN can spare a validation part, else last",
     "holdout": "a part of TRAIN is held out, the epoch that is best on it is kept",
     "last": "all of TRAIN, a fixed schedule, its last epoch",
     "refit": "holdout to find the number of epochs, then all of TRAIN for as many",
