@@ -93,7 +93,7 @@ def train(source: Path, out: Path, most: int | None = None, **asked: Any) -> dic
     """The weights that come of it. most: cases beyond which the model asks torch for more than there is."""
     prepared = preparing.prepare(
         str(source),
-        asked={"epochs": 1, "dropout": 0.0, **asked},
+        asked={"epochs": 1, "dropout": 0.0, "convolutions": 0, "normalise": "set", **asked},
         preset="base",
         device="cpu",
         threads=1,
@@ -138,6 +138,8 @@ def limited(folder: Path) -> dict[str, Any]:
     heard.clear()
     free = train(many, folder / "free", epochs=2, tokens="linear")
     found["free"] = heard.copy()
+    with mock.patch.object(fitting, "free_bytes", return_value=None):  # what is beside sees all cases, too
+        train(many, folder / "beside", most=5, tokens="linear", convolutions=1000)
     found["differences"] = [
         max(float((free[name] - weights[name]).abs().max()) for name in free) for weights in (fewer, ran_out)
     ]

@@ -51,10 +51,11 @@ class Ridge:
     accuracy: float
 
 
-def fit_beside(model: TransformerClassifier, train: ResidentCases, seed: int) -> Ridge:
+def fit_beside(model: TransformerClassifier, train: ResidentCases, seed: int, at_once: int = 64) -> Ridge:
     """Fits in place what is beside the trained transformer, and how much that has to say beside it.
 
-    On all training cases, or MOST_CASES of them drawn with `seed`.
+    On all training cases, or MOST_CASES of them drawn with `seed`. at_once: the most that go through the
+    transformer together.
     """
     assert model.beside is not None
     drawn = np.random.default_rng(seed).permutation(len(train))[:MOST_CASES]
@@ -62,7 +63,7 @@ def fit_beside(model: TransformerClassifier, train: ResidentCases, seed: int) ->
     beside, model.beside = model.beside, None
     model.eval()
     with torch.inference_mode():
-        batches = [train.batch(some) for some in _parts(_by_length(train, drawn), 64)]
+        batches = [train.batch(some) for some in _parts(_by_length(train, drawn), min(64, at_once))]
         logits = torch.cat([model(batch.values, batch.complete).float() for batch in batches])
         targets = torch.cat([batch.targets for batch in batches])
         beside.say.fill_(_weigh(torch.log_softmax(logits, dim=1), ridge.left_out.to(logits), targets))

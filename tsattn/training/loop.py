@@ -24,10 +24,14 @@ SURE_RATE = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """A finished training: its epochs and the one whose weights the model now has."""
+    """A finished training: its epochs and the one whose weights the model now has.
+
+    at_once: cases that went through the model at once, at the end.
+    """
 
     history: list[Epoch]
     chosen: Epoch
+    at_once: int
 
 
 def never() -> bool:
@@ -74,7 +78,11 @@ def fit(
         (due,) = training.company.any(state is not None and state.due(epoch_ended=True))
         if state is not None and due:
             state.save(training.state())
-    return Fit(history=training.history, chosen=training.take_chosen())
+    return Fit(
+        history=training.history,
+        chosen=training.take_chosen(),
+        at_once=training.progress.micro_batch,
+    )
 
 
 def measure(

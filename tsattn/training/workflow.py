@@ -115,7 +115,7 @@ def train(
         metrics = _metrics(result, prepared)
         if beside is not None:
             model.beside = beside
-            metrics |= _fit_beside(model, train_cases, held_out, metrics, config.training.seed)
+            metrics |= _fit_beside(model, train_cases, held_out, result, config.training.seed)
         finish_run(
             out,
             card=_card(prepared, result),
@@ -131,22 +131,22 @@ def _fit_beside(
     model: TransformerClassifier,
     train_cases: ResidentCases,
     held_out: ResidentCases | None,
-    metrics: dict[str, Any],
+    trained: Fit,
     seed: int,
 ) -> dict[str, Any]:
-    """Fits what stands beside the transformer; the metrics that so become others."""
+    """Fits what stands beside the trained transformer; the metrics that so become others."""
     assert model.beside is not None
     begun = time.perf_counter()
-    ridge = fit_beside(model, train_cases, seed)
+    ridge = fit_beside(model, train_cases, seed, trained.at_once)
     changed: dict[str, Any] = {
         "convolutions": {
             "left_out": {"loss": ridge.loss, "accuracy": ridge.accuracy},
             "say_of_transformer": model.beside.say.item(),
         },
-        "seconds": metrics["seconds"] + time.perf_counter() - begun,
+        "seconds": trained.history[-1].seconds + time.perf_counter() - begun,
     }
     if held_out is not None:
-        loss, accuracy = measure(model, held_out)
+        loss, accuracy = measure(model, held_out, trained.at_once)
         changed["validation"] = {"loss": loss, "accuracy": accuracy}
     return changed
 
