@@ -6,10 +6,10 @@
 
 Makes a wide CSV of N cases (default 100,000) of 12 channels × 29 timepoints = 348 values a row, and a long
 one of the same cases; and models with random weights, whose speed is that of trained ones: `small`, width
-48 and 2 layers, about what `tsattn train JapaneseVowels --preset fast --convolutions 0` makes, and `larger`, width 128 and
-3 layers. Measures parsing, inference and writing alone, all of predict, and the script; start to first
-row; and peak memory for a tenth of the rows and for all. Prints Markdown and leaves with 1 if a bar does
-not hold. About five minutes for 100,000 rows on two cores.
+48 and 2 layers, about what `tsattn train JapaneseVowels --preset fast --convolutions 0` makes, and `larger`,
+width 128 and 3 layers. Measures parsing, inference and writing alone, all of predict, and the script; start
+to first row; and peak memory for a tenth of the rows and for all. Prints Markdown and leaves with 1 if a
+bar does not hold. About five minutes for 100,000 rows on two cores.
 
 --choose prints, for each length, which batches are fastest, and which optimisation levels and divisions of
 threads; tsattn/inference/batching.py and session.py hold what was chosen.

@@ -4,10 +4,10 @@
     python benchmarks/zoo.py table --out runs/zoo > table.md
 
 Every cell (data set, attention, seed) is trained by a process of its own on one thread: preset base without
-the convolutions beside the transformer, the same number of steps for every set, the last epoch. Its run folder lies under --out beside a file of what
-it cost, so that a stopped sweep goes on where it was; several `train` may run at once. The test split is
-read once a cell, after training. `table` reads what is there; how alike the heads are (means over layers)
-is measured on the test cases.
+the convolutions beside the transformer, the same number of steps for every set, the last epoch. Its run
+folder lies under --out beside a file of what it cost, so that a stopped sweep goes on where it was; several
+`train` may run at once. The test split is read once a cell, after training. `table` reads what is there; how
+alike the heads are (means over layers) is measured on the test cases.
 
 Seconds are CPU seconds of training, so they hold on a busy machine too. Memory is what training added to
 the largest resident set of its process.

@@ -244,7 +244,9 @@ class TestRidge:
         found = {}
         for shrinkage, sureness in itertools.product(SHRINKAGE, SURENESS):
             scores = np.array([self._without(standard, wanted, i, shrinkage * 60) for i in range(25)])
-            loss = F.cross_entropy(torch.from_numpy(scores / sureness), targets).item()
+            loss = F.cross_entropy(
+                torch.from_numpy(scores / sureness), targets, label_smoothing=1 / 26
+            ).item()
             found[loss] = scores / sureness
         assert ridge.loss == pytest.approx(min(found), rel=1e-6)
         np.testing.assert_allclose(ridge.left_out.numpy(), found[min(found)], rtol=1e-5, atol=1e-6)
@@ -268,6 +270,14 @@ class TestRidge:
             ridge = fit_ridge(features, targets, 3)
             right = (F.linear(features, ridge.weight, ridge.bias).argmax(1) == targets).float().mean()
             assert right > 0.95
+
+    def test_that_all_were_right_makes_nobody_sure(self) -> None:
+        targets = torch.arange(40) % 2
+        features = F.one_hot(targets, 2).double() + 1e-3 * torch.randn(40, 2, dtype=torch.float64)
+        ridge = fit_ridge(features, targets, 2)
+        assert ridge.accuracy == 1
+        sure = torch.softmax(F.linear(features, ridge.weight, ridge.bias), dim=1).amax(dim=1)
+        assert 0.9 < sure.min() <= sure.max() < 0.999
 
     def test_features_that_say_nothing(self) -> None:
         targets = torch.tensor([0, 1] * 10)

@@ -17,7 +17,7 @@ from tsattn.models.packing import Padded
 
 FARTHEST = 1e4
 """Standard deviations from the training mean; far outside of all that is measured."""
-LEAST_OWN = 1e-6
+LEAST_OWN = 1e-4
 LARGEST = 1e37
 """Beyond which a value counts as that, so that it can be divided by."""
 

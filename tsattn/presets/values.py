@@ -11,6 +11,8 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
+from tsattn.config import MOST_CONVOLUTIONS
+
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,2})?")
 LONGEST = 60
@@ -35,7 +37,7 @@ _LESS_THAN_ALL = Range("from 0 to below 1", lambda number: 0 <= number < 1)
 RANGES: dict[str, Range] = {
     **dict.fromkeys(("width", "heads", "layers", "feed_forward", "epochs", "batch_size", "patience"), _COUNT),
     "dilations": _COUNT,
-    "convolutions": _NOT_NEGATIVE,
+    "convolutions": Range(f"from 0 to {MOST_CONVOLUTIONS:,}", lambda n: 0 <= n <= MOST_CONVOLUTIONS),
     **dict.fromkeys(("passes", "fewest_steps", "most_tokens", "tokens_a_case"), _COUNT),
     **dict.fromkeys(("dropout", "stochastic_depth", "label_smoothing", "averaging"), _LESS_THAN_ALL),
     "members": _FEW,

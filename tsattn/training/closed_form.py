@@ -32,7 +32,7 @@ SURENESS = tuple(float(one) for one in np.geomspace(0.02, 3, 40))
 """Candidates of what scores are divided by before they count as logits."""
 SAYS = tuple(step / 20 for step in reversed(range(21)))
 """Candidates of what the transformer counts."""
-LEAST_DEVIATION = 1e-4
+LEAST_DEVIATION = 1e-3
 """Of a share over the training cases; one that varies less says nothing."""
 
 
@@ -111,6 +111,9 @@ class _Choice(NamedTuple):
 def fit_ridge(features: Tensor, targets: Tensor, classes: int) -> Ridge:
     """The regression on standardised features that predicts left-out cases with the least cross-entropy.
 
+    A share of 1 / (cases + 1) of a target counts as spread over all classes: that every case was right does
+    not say that the next one will be.
+
     features (cases, F); targets (cases,) of classes. Computed over pairs of cases, in float64.
     """
     cases = len(features)
@@ -125,6 +128,7 @@ def fit_ridge(features: Tensor, targets: Tensor, classes: int) -> Ridge:
     values, vectors = torch.linalg.eigh(products)
     values = values.clamp(min=0)
     turned = vectors.T @ (wanted - base)
+    doubt = 1 / (cases + 1)
     best = _Choice(math.inf, 0.0, 1.0, 1.0, wanted)
     for shrinkage in SHRINKAGE:
         shrunk = values + shrinkage * features.shape[1]
@@ -134,7 +138,7 @@ def fit_ridge(features: Tensor, targets: Tensor, classes: int) -> Ridge:
         left_out = base + (fitted - own * (wanted - base)) / (1 - own).clamp(min=1e-9)
         right = int((left_out.argmax(dim=1) == targets).sum()) / cases
         for sureness in SURENESS:
-            loss = F.cross_entropy(left_out / sureness, targets).item()
+            loss = F.cross_entropy(left_out / sureness, targets, label_smoothing=doubt).item()
             if loss < best.loss:
                 best = _Choice(loss, right, shrinkage, sureness, left_out / sureness)
     shrinkage, sureness = best.shrinkage, best.sureness
