@@ -65,9 +65,7 @@ def test_what_cannot_fit_is_refused_with_what_would(limited: dict[str, Any]) -> 
     free = int(re.search(r"(\d+) MB are free", message)[1])  # type: ignore[index]
     patch, needs = re.search(r"--tokens (patch:\d+) \(needs (\d+) MB\)", message).groups()  # type: ignore[union-attr]
     series = Series(channels=2, timepoints=17_984, complete=True)
-    config = ModelConfig(
-        channels=2, classes=2, attention="softmax", tokens=patch, dropout=0.0, normalise="both"
-    )
+    config = ModelConfig(channels=2, classes=2, attention="softmax", tokens=patch, dropout=0.0)
     estimate = needs_of(config, 1, series, CPU)
     assert estimate is not None
     assert round(estimate / 1e6) == int(needs) <= free
