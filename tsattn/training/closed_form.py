@@ -88,7 +88,7 @@ def _fit_convolutions(model: ConvolutionClassifier, train: ResidentCases, drawn:
     classes = len(train.class_counts)
     with torch.no_grad():
         _place_thresholds(model, train.batch(drawn[:CASES_FOR_THRESHOLDS]).values)
-        at_once = max(1, AT_ONCE // (model.common.largest(int(train.lengths[drawn].max()))))
+        at_once = max(1, AT_ONCE // model.common.largest(int(train.lengths[drawn].max())))
         batches = [train.batch(some) for some in _parts(by_length, at_once)]
         shares = torch.cat([model.shares(batch.values, _observed(batch)) for batch in batches])
         targets = torch.cat([batch.targets for batch in batches])

@@ -17,6 +17,7 @@ FEWEST_EPOCHS = 3
 """However large a set is; a schedule needs some passes to rise and to fall."""
 MOST_DILATIONS = 12
 ALIKE = 0.1
+"""Deviations that the scale of cases may differ by, in the quadratic mean, and still be that of all."""
 TIMEPOINT = 0.25
 """Of a token: what a token stage computes for a timepoint, beside what the blocks compute for a token."""
 
