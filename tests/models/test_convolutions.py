@@ -17,8 +17,9 @@ from tsattn.config import ModelConfig
 from tsattn.data.collection import Collection
 from tsattn.errors import InputError
 from tsattn.export.half import in_half
+from tsattn.models.beside import RidgeClassifier
 from tsattn.models.classifier import TRUST, Probabilities, TransformerClassifier
-from tsattn.models.convolutions import KERNELS, ConvolutionClassifier, Shares, all_kernels
+from tsattn.models.convolutions import KERNELS, Convolutions, all_kernels
 from tsattn.models.layers import own_scale
 from tsattn.training.closed_form import SHRINKAGE, SURENESS, fit_beside, fit_ridge
 from tsattn.training.resident import ResidentCases
@@ -168,7 +169,7 @@ class TestOwnScale:
         assert torch.equal(own_scale(torch.zeros(2, 3, 20)), torch.zeros(2, 3, 20))
 
 
-class TestShares:
+class TestConvolutions:
     def test_kernels_are_all_there_are(self) -> None:
         kernels = all_kernels()
         assert kernels.shape == (KERNELS, 9)
@@ -182,13 +183,13 @@ class TestShares:
     def test_formula(self) -> None:
         """Against loops over responses and thresholds in float64."""
         torch.manual_seed(1)
-        shares = Shares(channels=2, dilations=2, thresholds=3)
+        convolutions = Convolutions(2, 2, 3, torch.Generator().manual_seed(1))
         x = torch.randn(5, 2, 30)
         seen = torch.ones(5, 30, dtype=torch.bool)
         seen[3, 20:] = False
         x = x * seen[:, None]
-        shares.place_thresholds(x, seen)
-        found = shares(x, seen)
+        convolutions.place_thresholds(x, seen)
+        shares, heights = convolutions(x, seen)
         kernels = all_kernels().double().numpy()
         steps = np.diff(x.double().numpy(), axis=2, prepend=0)
         steps[:, :, 0] = 0
@@ -198,33 +199,47 @@ class TestShares:
             for threshold in range(3):
                 for response in range(2 * KERNELS):
                     of = x.double().numpy() if response < KERNELS else steps
-                    signal = np.einsum("c,bct->bt", shares.channels[dilation, response].double().numpy(), of)
+                    signal = np.einsum(
+                        "c,bct->bt", convolutions.channels[dilation, response].double().numpy(), of
+                    )
                     around = np.pad(signal, ((0, 0), (4 * 2**dilation,) * 2))
                     value = sum(
                         kernels[response % KERNELS, tap] * around[:, tap * 2**dilation :][:, :30]
                         for tap in range(9)
                     )
-                    high = shares.thresholds[dilation, threshold, response].item()
-                    slope = shares.slopes[dilation, threshold, response].item()
+                    high = convolutions.thresholds[dilation, threshold, response].item()
+                    slope = convolutions.slopes[dilation, threshold, response].item()
                     above = np.clip((value - high) * slope + 0.5, 0, 1)
                     expected = [row[mask].mean() for row, mask in zip(above, seen.numpy(), strict=True)]
-                    np.testing.assert_allclose(found[:, place].numpy(), expected, atol=2e-3)
+                    np.testing.assert_allclose(shares[:, place].numpy(), expected, atol=2e-3)
                     place += 1
-        assert place == shares.count == found.shape[1]
+                    size = [np.log(np.abs(r[m]).mean()) for r, m in zip(value, seen.numpy(), strict=True)]
+                    at = dilation * 2 * KERNELS + response
+                    np.testing.assert_allclose(heights[:, at].numpy(), size, atol=1e-4)
+        assert place == convolutions.shares == shares.shape[1]
+        assert convolutions.heights == heights.shape[1] == 2 * 2 * KERNELS
 
     def test_thresholds_spread_over_the_responses(self) -> None:
         torch.manual_seed(1)
-        shares = Shares(channels=2, dilations=1, thresholds=40)
+        convolutions = Convolutions(2, 1, 40, torch.Generator().manual_seed(1))
         x = torch.randn(20, 2, 60)
-        shares.place_thresholds(x, torch.ones(20, 60, dtype=torch.bool))
-        means = shares(x, None).mean(dim=0)
+        convolutions.place_thresholds(x, torch.ones(20, 60, dtype=torch.bool))
+        means = convolutions(x, None)[0].mean(dim=0)
         assert means.min() < 0.1
         assert means.max() > 0.9
         assert abs(means.mean().item() - 0.5) < 0.02
 
+    def test_two_models_have_other_thresholds(self) -> None:
+        x, seen = torch.randn(20, 1, 60), torch.ones(20, 60, dtype=torch.bool)
+        made = [Convolutions(1, 1, 4, torch.Generator().manual_seed(seed)) for seed in (0, 1)]
+        for each in made:
+            each.place_thresholds(x, seen)
+        assert torch.equal(made[0].channels, made[1].channels), "of a single channel nothing is drawn"
+        assert not torch.equal(made[0].thresholds, made[1].thresholds)
+
     def test_every_channel_can_be_drawn(self) -> None:
         torch.manual_seed(0)
-        drawn = Shares(channels=12, dilations=4, thresholds=1).channels
+        drawn = Convolutions(12, 4, 1, torch.Generator().manual_seed(0)).channels
         assert set(drawn.unique().tolist()) == {0.0, 1.0}
         assert drawn.sum(dim=2).min() >= 1
         assert drawn.sum(dim=2).max() <= 9
@@ -232,6 +247,16 @@ class TestShares:
 
 
 class TestRidge:
+    def test_emphasis_is_as_many_copies(self) -> None:
+        random = np.random.default_rng(3)
+        features = torch.from_numpy(random.normal(size=(30, 5)))
+        targets = torch.from_numpy(random.integers(0, 3, 30))
+        four_times = torch.tensor([2.0, 1, 1, 1, 1], dtype=torch.float64)  # squared
+        emphasised = fit_ridge(features, targets, 3, four_times)
+        copied = fit_ridge(features[:, [0, 0, 0, 0, 1, 2, 3, 4]], targets, 3)
+        torch.testing.assert_close(emphasised.left_out, copied.left_out)
+        torch.testing.assert_close(emphasised.weight[:, 0], copied.weight[:, :4].sum(dim=1))
+
     def test_left_out_equals_refitting_without_the_case(self) -> None:
         """What one decomposition gives is what as many regressions would have given."""
         random = np.random.default_rng(0)
@@ -333,9 +358,21 @@ def test_an_unknown_word_of_scale() -> None:
         config(normalise="bot")
 
 
-def test_features_are_about_as_many_as_asked() -> None:
-    for features, dilations in ((10_000, 1), (10_000, 7), (100, 12)):
-        made = ConvolutionClassifier(2, 3, features, dilations)
+def test_shares_are_about_as_many_as_asked() -> None:
+    for asked, dilations in ((10_000, 1), (10_000, 7), (100, 12)):
+        made = RidgeClassifier(2, 3, asked, dilations)
+        shares = made.common.shares + made.own.shares
         least = 2 * 2 * KERNELS * dilations
-        assert made.weight.shape[1] % least == 0
-        assert abs(made.weight.shape[1] - features) <= max(least / 2, least - features)
+        assert shares % least == 0
+        assert abs(shares - asked) <= max(least / 2, least - asked)
+        assert made.weight.shape[1] == shares + least
+
+
+@pytest.mark.parametrize("dilations", [2, 8])
+def test_heights_together_weigh_half_of_all_shares(dilations: int) -> None:
+    made = RidgeClassifier(3, 4, 10_000, dilations)
+    shares, heights, own = made.emphasis.square().split(
+        [made.common.shares, made.common.heights, len(made.emphasis) // 2]
+    )
+    assert heights.sum().item() / shares.sum().item() == pytest.approx(0.5, rel=1e-4)
+    assert torch.equal(own, torch.cat([shares, heights]))

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from tsattn.config import ModelConfig
 from tsattn.errors import InputError
-from tsattn.models.convolutions import ConvolutionClassifier
+from tsattn.models.beside import RidgeClassifier
 from tsattn.models.dropout import Dropout
 from tsattn.models.layers import Block, MaskedPooling, Scales, SinusoidalPosition, Standardise
 from tsattn.models.packing import lay_out
@@ -51,9 +51,9 @@ class TransformerClassifier(nn.Module):
         self.norm = nn.LayerNorm(config.width)
         self.pooling = MaskedPooling()
         self.head = nn.Linear(2 * config.width, config.classes)
-        self.beside: ConvolutionClassifier | None = None
+        self.beside: RidgeClassifier | None = None
         if config.convolutions:
-            self.beside = ConvolutionClassifier(
+            self.beside = RidgeClassifier(
                 config.channels, config.classes, config.convolutions, config.dilations
             )
 

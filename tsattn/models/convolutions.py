@@ -1,10 +1,10 @@
-"""A classifier beside the transformer: how often fixed convolutions are high, weighed by a ridge regression.
+"""Convolutions that are not trained, and of each how often and how far it is from zero.
 
-In the manner of MiniRocket (Dempster, Schmidt, Webb, "MiniRocket", KDD 2021): convolutions that are not
-trained, of each the share of the series for which it exceeds a threshold, and a linear classifier of these
-shares. Here thresholds have a ramp instead of a jump, so that rounding cannot change a class; differences
-are looked at beside the series, and each case at its own scale beside the scale of the training cases.
-`tsattn.training.closed_form` fits it. Letters: B batch, C channels, T timepoints, F features.
+In the manner of MiniRocket (Dempster, Schmidt, Webb, "MiniRocket", KDD 2021): of every convolution the share
+of the series for which it exceeds a threshold. Here thresholds have a ramp instead of a jump, so that
+rounding cannot change a class, and differences are looked at beside the series. The logarithm of the mean
+size of a response is what studies of the brain call the power of a band.
+Letters: B batch, C channels, T timepoints, F features.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tsattn.models.layers import Standardise, own_scale
 from tsattn.models.tokens.competing import first_differences
 
 TAPS = 9
@@ -24,6 +23,7 @@ MOST_CHANNELS = 9
 """That a convolution adds up."""
 SOFT, LEAST_SOFT = 0.02, 1e-4
 """Width of a threshold's ramp: as a share of the threshold, and at least of the response's deviation."""
+LEAST_HEIGHT, MOST_HEIGHT = 1e-3, 1e30
 
 
 def all_kernels() -> Tensor:
@@ -37,11 +37,12 @@ def all_kernels() -> Tensor:
 KERNELS = math.comb(TAPS, 3)
 
 
-class Shares(nn.Module):
-    """The share of a series' timepoints at which each response is above each of its thresholds.
+class Convolutions(nn.Module):
+    """How often each response is above each of its thresholds, and how far it is from zero.
 
     dilations: 1, 2, 4, … so many; thresholds: of each response. Of every dilation there are 84 responses
     of the series and 84 of its first differences, each of a sum of up to 9 channels drawn at random.
+    draw: of the channels, and of where thresholds begin to be spread: no two models have the same.
     """
 
     channels: Tensor
@@ -49,37 +50,41 @@ class Shares(nn.Module):
     thresholds: Tensor
     slopes: Tensor
 
-    def __init__(self, channels: int, dilations: int, thresholds: int) -> None:
+    def __init__(self, channels: int, dilations: int, thresholds: int, draw: torch.Generator) -> None:
         super().__init__()
         responses = 2 * KERNELS
-        self.count = dilations * responses * thresholds
+        self.heights = dilations * responses
+        self.shares = self.heights * thresholds
         self.at_once = max(1, 64 >> dilations)  # thresholds: few dilations are of short series
-        # A generator of its own: the transformer's weights are the same with and without this.
-        draw = torch.Generator().manual_seed(torch.initial_seed())
+        self.phase = torch.rand((), generator=draw).item()
         drawn = [torch.stack([_drawn(channels, draw) for _ in range(responses)]) for _ in range(dilations)]
         self.register_buffer("channels", torch.stack(drawn))  # (dilations, responses, C)
         self.register_buffer("kernels", all_kernels().repeat(2, 1)[:, None])  # (responses, 1, TAPS)
         self.register_buffer("thresholds", torch.zeros(dilations, thresholds, responses))
         self.register_buffer("slopes", torch.ones(dilations, thresholds, responses))
 
-    def forward(self, x: Tensor, observed: Tensor | None) -> Tensor:
-        """(B, F) in [0, 1] from (B, C, T), zero where not observed, and (B, T) or None."""
+    def forward(self, x: Tensor, observed: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Shares (B, dilations · thresholds · responses) in [0, 1], and heights (B, dilations · responses).
+
+        Of (B, C, T), zero where not observed, and (B, T) or None. A share is of the timepoints observed; a
+        height is the logarithm of a response's mean size over them, which is at least LEAST_HEIGHT.
+        """
         weights = None
         if observed is not None:
             here = observed.to(x.dtype)
             weights = (here / here.sum(dim=1, keepdim=True).clamp(min=1))[:, None, :, None]  # (B, 1, T, 1)
         offsets = 0.5 - self.thresholds * self.slopes
         both = (x, first_differences(x, observed))
-        found = []
+        shares, heights = [], []
         for dilation in range(len(self.channels)):
             responses = self.responses(both, dilation)
+            heights.append(_mean(responses.abs()[:, None], weights).clamp(LEAST_HEIGHT, MOST_HEIGHT).log())
             for start in range(0, self.thresholds.shape[1], self.at_once):
                 part = slice(start, start + self.at_once)
                 slope, offset = (of[dilation, part, :, None] for of in (self.slopes, offsets))
                 above = (responses[:, None] * slope + offset).clamp(0, 1)  # (B, thresholds, responses, T)
-                share = above.mean(dim=3) if weights is None else (above @ weights)[..., 0]
-                found.append(share.flatten(1))
-        return torch.cat(found, dim=1)
+                shares.append(_mean(above, weights))
+        return torch.cat(shares, dim=1), torch.cat(heights, dim=1)
 
     def largest(self, timepoints: int) -> int:
         """Numbers of what is largest on the way, for a case."""
@@ -103,7 +108,8 @@ class Shares(nn.Module):
         both = (x, first_differences(x, observed))
         _, many, responses = self.thresholds.shape
         golden = (math.sqrt(5) + 1) / 2
-        share = (torch.arange(responses * many, device=x.device) * golden % 1).reshape(responses, many)
+        places = self.phase + torch.arange(responses * many, device=x.device) * golden
+        share = (places % 1).reshape(responses, many)
         for dilation in range(len(self.channels)):
             seen = self.responses(both, dilation).transpose(0, 1)[:, observed]  # (responses, timepoints)
             ordered = seen.sort(dim=1).values
@@ -114,39 +120,9 @@ class Shares(nn.Module):
             self.slopes[dilation] = (1 / ramp).clamp(max=1e30).T
 
 
-class ConvolutionClassifier(nn.Module):
-    """Log-probabilities from shares at the scale of the training cases and at each case's own scale.
-
-    say: in [0, 1], what the transformer's log-probabilities count beside these.
-    """
-
-    weight: Tensor
-    bias: Tensor
-    say: Tensor
-
-    def __init__(self, channels: int, classes: int, features: int, dilations: int) -> None:
-        """features: about how many; as many thresholds a response are taken as come nearest, at least one."""
-        super().__init__()
-        thresholds = max(1, round(features / (2 * 2 * KERNELS * dilations)))
-        self.standardise = Standardise(channels)
-        self.common = Shares(channels, dilations, thresholds)
-        self.own = Shares(channels, dilations, thresholds)
-        self.register_buffer("weight", torch.zeros(classes, self.common.count + self.own.count))
-        self.register_buffer("bias", torch.zeros(classes))
-        self.register_buffer("say", torch.ones(()))
-
-    def forward(self, values: Tensor, observed: Tensor | None) -> Tensor:
-        """(B, classes) from (B, C, T), NaN where not observed, and (B, T) or None."""
-        return F.log_softmax(F.linear(self.shares(values, observed), self.weight, self.bias), dim=1)
-
-    def shares(self, values: Tensor, observed: Tensor | None) -> Tensor:
-        """(B, F): shares at the common scale, then at each case's own."""
-        x, own = self.scaled(values)
-        return torch.cat([self.common(x, observed), self.own(own, observed)], dim=1)
-
-    def scaled(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """The series at both scales, (B, C, T) each, zero where not observed."""
-        return self.standardise(values), own_scale(values)
+def _mean(of: Tensor, weights: Tensor | None) -> Tensor:
+    """(B, N) from (B, thresholds, responses, T): means over time, or sums where timepoints have weights."""
+    return (of.mean(dim=3) if weights is None else (of @ weights)[..., 0]).flatten(1)
 
 
 def _drawn(channels: int, draw: torch.Generator) -> Tensor:

@@ -1,4 +1,4 @@
-"""Fits what of a model has a solution in closed form: the ridge regression over fixed convolutions.
+"""Fits what of a model has a solution in closed form: the ridge regression over fixed features.
 
 No epochs and no held-out cases: how strongly to shrink, how sure to be and whether each case's own scale
 helps are decided by what the regression says of every training case when that case is left out, which is
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from tsattn.models.beside import RidgeClassifier
 from tsattn.models.classifier import TransformerClassifier
-from tsattn.models.convolutions import ConvolutionClassifier
 from tsattn.training.resident import Batch, ResidentCases
 
 MOST_CASES = 4096
@@ -28,13 +28,13 @@ CASES_FOR_THRESHOLDS = 64
 AT_ONCE = 1 << 18
 """Responses computed at once, which the processor's caches hold."""
 SHRINKAGE = tuple(float(one) for one in np.geomspace(1e-3, 10, 9))
-"""Candidates, of the number of features."""
+"""Candidates, of the number of features, each counted as often as it is emphasised."""
 SURENESS = tuple(float(one) for one in np.geomspace(0.02, 3, 40))
 """Candidates of what scores are divided by before they count as logits."""
 SAYS = tuple(step / 20 for step in reversed(range(21)))
 """Candidates of what the transformer counts."""
 LEAST_DEVIATION = 1e-3
-"""Of a share over the training cases; one that varies less says nothing."""
+"""Of a feature over the training cases; one that varies less says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ def fit_beside(model: TransformerClassifier, train: ResidentCases, seed: int, at
     """
     assert model.beside is not None
     drawn = np.random.default_rng(seed).permutation(len(train))[:MOST_CASES]
-    ridge = _fit_convolutions(model.beside, train, drawn)
+    ridge = _fit_ridge(model.beside, train, drawn)
     beside, model.beside = model.beside, None
     model.eval()
     with torch.inference_mode():
@@ -82,18 +82,19 @@ def _weigh(seen: Tensor, left_out: Tensor, targets: Tensor) -> float:
     return SAYS[int(np.argmin(losses))]
 
 
-def _fit_convolutions(model: ConvolutionClassifier, train: ResidentCases, drawn: NDArray[np.int64]) -> Ridge:
+def _fit_ridge(model: RidgeClassifier, train: ResidentCases, drawn: NDArray[np.int64]) -> Ridge:
     """Each case's own scale is used where the loss with it is the lower."""
     by_length = _by_length(train, drawn)
-    classes = len(train.class_counts)
+    classes, common = len(train.class_counts), len(model.emphasis) // 2
     with torch.no_grad():
         _place_thresholds(model, train.batch(drawn[:CASES_FOR_THRESHOLDS]).values)
-        at_once = max(1, AT_ONCE // model.common.largest(int(train.lengths[drawn].max())))
+        longest = int(train.lengths[drawn].max())
+        at_once = max(1, AT_ONCE // model.common.largest(longest))
         batches = [train.batch(some) for some in _parts(by_length, at_once)]
-        shares = torch.cat([model.shares(batch.values, _observed(batch)) for batch in batches])
+        features = torch.cat([model.features(batch.values, _observed(batch)) for batch in batches])
         targets = torch.cat([batch.targets for batch in batches])
-        plain = fit_ridge(shares[:, : model.common.count], targets, classes)
-        both = fit_ridge(shares, targets, classes)
+        plain = fit_ridge(features[:, :common], targets, classes, model.emphasis[:common])
+        both = fit_ridge(features, targets, classes, model.emphasis)
         best = both if both.loss < plain.loss else plain
         model.weight.zero_()
         model.weight[:, : best.weight.shape[1]] = best.weight
@@ -109,17 +110,20 @@ class _Choice(NamedTuple):
     left_out: Tensor
 
 
-def fit_ridge(features: Tensor, targets: Tensor, classes: int) -> Ridge:
+def fit_ridge(features: Tensor, targets: Tensor, classes: int, emphasis: Tensor | None = None) -> Ridge:
     """The regression on standardised features that predicts left-out cases with the least cross-entropy.
 
     A share of 1 / (cases + 1) of a target counts as spread over all classes: that every case was right does
     not say that the next one will be.
 
-    features (cases, F); targets (cases,) of classes. Computed over pairs of cases, in float64.
+    features (cases, F); targets (cases,) of classes; emphasis (F,): what a standardised feature is multiplied
+    with, 1 if None. Computed over pairs of cases, in float64.
     """
     cases = len(features)
     mean, std = features.mean(dim=0), features.std(dim=0, correction=0)
-    scale = torch.where(std > LEAST_DEVIATION, 1 / std.clamp(min=LEAST_DEVIATION), 0.0)
+    emphasis = torch.ones_like(mean) if emphasis is None else emphasis
+    scale = torch.where(std > LEAST_DEVIATION, emphasis / std.clamp(min=LEAST_DEVIATION), 0.0)
+    size = emphasis.double().square().sum().item()
     products = torch.zeros(cases, cases, dtype=torch.float64, device=features.device)
     for part in _columns(features.shape[1]):
         standard = ((features[:, part] - mean[part]) * scale[part]).double()
@@ -132,7 +136,7 @@ def fit_ridge(features: Tensor, targets: Tensor, classes: int) -> Ridge:
     doubt = 1 / (cases + 1)
     best = _Choice(math.inf, 0.0, 1.0, 1.0, wanted)
     for shrinkage in SHRINKAGE:
-        shrunk = values + shrinkage * features.shape[1]
+        shrunk = values + shrinkage * size
         kept = values / shrunk
         fitted = vectors @ (kept[:, None] * turned)
         own = (vectors.square() @ kept + 1 / cases)[:, None]  # how much a case decides about itself
@@ -143,7 +147,7 @@ def fit_ridge(features: Tensor, targets: Tensor, classes: int) -> Ridge:
             if loss < best.loss:
                 best = _Choice(loss, right, shrinkage, sureness, left_out / sureness)
     shrinkage, sureness = best.shrinkage, best.sureness
-    dual = vectors @ (turned / (values + shrinkage * features.shape[1])[:, None])  # (cases, classes)
+    dual = vectors @ (turned / (values + shrinkage * size)[:, None])  # (cases, classes)
     weight = torch.zeros(classes, features.shape[1], dtype=torch.float64, device=features.device)
     for part in _columns(features.shape[1]):
         standard = ((features[:, part] - mean[part]) * scale[part]).double()
@@ -166,7 +170,7 @@ def _parts(places: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
     return [places[start : start + size] for start in range(0, len(places), size)]
 
 
-def _place_thresholds(model: ConvolutionClassifier, values: Tensor) -> None:
+def _place_thresholds(model: RidgeClassifier, values: Tensor) -> None:
     observed = ~values.isnan().all(dim=1)
     common, own = model.scaled(values)
     model.common.place_thresholds(common, observed)
