@@ -135,10 +135,13 @@ class EnsembleConfig:
 
     members: trained with seeds of their own. member_tokens: a token spec for each of them in turn, with ', '
     between, beginning again after the last; '' for that of the recipe.
+    parts: whether TRAIN is divided into as many parts as there are members, each trained without another one.
+    What it then says of that part decides what the transformers count and how sure the model is.
     """
 
     members: int = 1
     member_tokens: str = ""
+    parts: bool = False
 
     def tokens_of(self, member: int) -> str | None:
         """Of a member, counted from 0; None where the recipe's own are taken."""

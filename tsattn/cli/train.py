@@ -197,7 +197,10 @@ def train(
     if seeds is not None and "seed" in _typed(context):
         raise InputError("--seed and --seeds both say which: type one of them.")
     refuse_parts_of_several(asked_for, preset)
-    several = several_of(preset, seed, seeds, ensemble=ensemble, own_tokens=tokens is None)
+    own_parts = protocol == "auto" and validation is None and validation_file is None and not time_ordered
+    several = several_of(
+        preset, seed, seeds, ensemble=ensemble, own_tokens=tokens is None, own_parts=own_parts
+    )
     alone = seeds is None and not several.ensemble and asked_for.name not in ("kfold", "refit")
     if not alone and not print_config:
         if company.size > 1:

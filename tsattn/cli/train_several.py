@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ def train_several(choices: Mapping[str, Any], protocol: Protocol, several: Sever
     from tsattn.cli import console
     from tsattn.cli.training_view import show_trained
     from tsattn.runs.writing import write_members
+    from tsattn.training.settling import settle
     from tsattn.training.several import check_place, summary
     from tsattn.training.workflow import Trained
 
@@ -51,8 +53,9 @@ def train_several(choices: Mapping[str, Any], protocol: Protocol, several: Sever
             names.append("-".join(parts))
             console.remark(f"— {names[-1]}, {len(names)} of {len(seeds) * max(1, protocol.folds)}")
             train_one(of_seed(choices, several, seed), protocol, seed, fold, folder / names[-1])
-    write_members(folder, names, ensemble=ensemble)
-    found = summary(folder, names)
+    settled = settle(folder, names) if several.parts else None
+    write_members(folder, names, ensemble=ensemble, settled=settled)
+    found = {**summary(folder, names), **({} if settled is None else {"settled": asdict(settled)})}
     if as_json:
         console.show_json({"runs": str(folder), "ensemble": ensemble, **found})
     else:
@@ -94,7 +97,7 @@ def of_seed(choices: Mapping[str, Any], several: Several, seed: int) -> Mapping[
     asked = {**choices["asked"], "seed": seed}
     if seed in several.tokens:
         asked["tokens"] = several.tokens[seed]
-    return {**choices, "asked": asked}
+    return {**choices, "asked": asked, "holding": {**choices["holding"], **several.part_of(seed)}}
 
 
 def _prepare(choices: Mapping[str, Any], protocol: Protocol, seed: int, fold: int) -> Prepared:

@@ -120,6 +120,30 @@ def folds(
     return [(training.astype(np.int64), held_out.astype(np.int64)) for training, held_out in found]
 
 
+def dealt(
+    labels: Sequence[str], parts: int, seed: int, groups: Sequence[str] | None = None
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """As `folds`, for any cases: what cannot be held out is trained on in every part, and parts may be empty.
+
+    Cases are dealt out class after class, so that classes are shared out evenly however few cases they have.
+    Groups stay whole; of a class that only one group has nothing is held out.
+    """
+    classes, codes = np.unique(np.asarray(labels), return_inverse=True)
+    units = np.unique(np.arange(len(labels)) if groups is None else np.asarray(groups), return_inverse=True)[
+        1
+    ]
+    shuffled = np.random.default_rng(seed).permutation(units.max() + 1)
+    first = np.array([codes[units == unit].min() for unit in shuffled])  # of a group's classes any will do
+    part_of = np.empty(len(shuffled), np.int64)
+    part_of[shuffled[np.argsort(first, kind="stable")]] = np.arange(len(shuffled)) % parts
+    found = []
+    for part in range(parts):
+        out = part_of[units] == part
+        out &= np.isin(codes, codes[~out])
+        found.append((np.flatnonzero(~out), np.flatnonzero(out)))
+    return found
+
+
 def latest_split(labels: Sequence[str], fraction: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The last `fraction` of the cases, in the order of the source, is held out.
 

@@ -64,16 +64,20 @@ class TransformerClassifier(nn.Module):
         spares all masks.
         """
         observed = None if complete else ~values.isnan().all(dim=1)  # (B, T)
+        logits = self.transformer(values, observed)
+        if self.beside is None or self.training:
+            return logits
+        own = torch.log_softmax(logits.float(), dim=1)
+        return TRUST * (self.beside.say * own + self.beside(values, observed))
+
+    def transformer(self, values: Tensor, observed: Tensor | None) -> Tensor:
+        """The transformer's own logits (batch, classes); observed (batch, timepoints), None if all are."""
         x, seen = self.tokens(self.scales(values, self.standardise(values)), observed)
         layout = lay_out(x, seen, self.training)
         x = self.dropout(layout.pack(self.position(x)))
         for block in self.blocks:
             x = block(x, layout)
-        logits = self.head(self.pooling(layout.unpack(self.norm(x)), seen))
-        if self.beside is None or self.training:
-            return logits
-        own = torch.log_softmax(logits.float(), dim=1)
-        return TRUST * (self.beside.say * own + self.beside(values, observed))
+        return self.head(self.pooling(layout.unpack(self.norm(x)), seen))
 
 
 class Probabilities(nn.Module):

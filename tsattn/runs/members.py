@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,26 +19,57 @@ SMALLEST = 1e-30
 
 
 @dataclass(frozen=True, kw_only=True)
+class Settled:
+    """What an ensemble takes from cases of TRAIN, each held out from one of its members.
+
+    say: what the transformers count beside what is beside them, 0 or more. temperature: what every member's
+    logits are divided by, above 0. cases: that said so; loss (nats) and accuracy in [0, 1]: of the one member
+    that was trained without the case, so the ensemble's are better.
+    """
+
+    say: float
+    temperature: float
+    cases: int
+    loss: float
+    accuracy: float
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.say < math.inf and 0 < self.temperature < math.inf):
+            raise ValueError(f"say {self.say} and temperature {self.temperature} cannot be")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Members:
     """The runs of a folder.
 
     names: of the run folders, in order. ensemble: whether the means of their probabilities are one model.
+    settled: what held-out cases said of that model, None where none did.
     """
 
     names: tuple[str, ...]
     ensemble: bool
+    settled: Settled | None = None
 
 
 class Ensemble(nn.Module):
-    """Several classifiers as one, whose probabilities are the means of theirs."""
+    """Several classifiers as one, whose probabilities are the means of theirs.
 
-    def __init__(self, members: list[TransformerClassifier]) -> None:
+    settled: how sure the members are made before that, and how much of what they say is their transformers'.
+    """
+
+    def __init__(self, members: list[TransformerClassifier], settled: Settled | None = None) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
+        self.temperature = 1.0
+        if settled is not None:
+            self.temperature = settled.temperature
+            for beside in (member.beside for member in members if member.beside is not None):
+                beside.say.fill_(settled.say)
 
     def forward(self, values: Tensor, complete: bool = False) -> Tensor:
         """As `TransformerClassifier.forward`; the logits are logarithms of the mean probabilities."""
-        each = [torch.softmax(member(values, complete).float(), dim=1) for member in self.members]
+        logits = [member(values, complete).float() / self.temperature for member in self.members]
+        each = [torch.softmax(one, dim=1) for one in logits]
         return torch.stack(each).mean(0).clamp(min=SMALLEST).log()
 
 
@@ -50,10 +82,11 @@ def read_members(path: Path) -> Members | None:
         content = json.loads(place.read_text("utf-8"))
         names = tuple(str(name) for name in content["members"])
         ensemble = bool(content["ensemble"])
+        settled = None if content.get("settled") is None else Settled(**content["settled"])
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{place}: not a list of runs ({error}). Type the training again to mend it."
         ) from None
     if not names or any(Path(name).name != name for name in names):
         raise InputError(f"{place}: it names no runs beside it. Type the training again to mend it.")
-    return Members(names=names, ensemble=ensemble)
+    return Members(names=names, ensemble=ensemble, settled=settled)

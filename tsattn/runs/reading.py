@@ -128,7 +128,7 @@ def _card_together(path: Path, members: Members, cards: list[ModelCard]) -> Mode
 def _read_together(path: Path, members: Members, allow_code: bool) -> Run:
     card = read_card(path)
     runs = [read_run(path / name, allow_code=allow_code) for name in members.names]
-    model = Ensemble([run.single() for run in runs]).eval()
+    model = Ensemble([run.single() for run in runs], members.settled).eval()
     return Run(path=path, config=runs[0].config, card=card, model=model)
 
 

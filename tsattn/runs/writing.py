@@ -38,6 +38,7 @@ from tsattn.runs.files import (
     TRACKING,
     WEIGHTS,
 )
+from tsattn.runs.members import Settled
 
 LOCK = "lock"
 
@@ -124,9 +125,13 @@ def finish_run(
     shutil.rmtree(path / STATE, ignore_errors=True)
 
 
-def write_members(folder: Path, names: Sequence[str], *, ensemble: bool) -> None:
-    """Notes which runs a folder holds, and whether they are one model together."""
-    content = {"format": 1, "ensemble": ensemble, "members": list(names)}
+def write_members(
+    folder: Path, names: Sequence[str], *, ensemble: bool, settled: Settled | None = None
+) -> None:
+    """Notes which runs a folder holds, whether they are one model together and what settled it."""
+    content: dict[str, Any] = {"format": 1, "ensemble": ensemble, "members": list(names)}
+    if settled is not None:
+        content["settled"] = dataclasses.asdict(settled)
     try:
         _replace(folder / MEMBERS, _json(content).encode())
     except OSError as error:

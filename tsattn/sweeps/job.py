@@ -18,6 +18,7 @@ from tsattn.training.protocols import parse_protocol
 if TYPE_CHECKING:
     from tsattn.data.columns import TableOptions
     from tsattn.data.sources import LoadedSplit
+    from tsattn.training.holdout import Holding
 
 PACKAGES = ("aeon", "numpy", "scikit-learn", "torch")
 
@@ -76,6 +77,15 @@ class Job:
             asked = self.asked if tokens is None else {**self.asked, "tokens": tokens}
             found[f"seed{seed}"] = dataclasses.replace(self, seed=seed, asked=asked)
         return found
+
+    def held_out_of(self, member: int) -> Holding:
+        """What the member, counted from 0, is not trained on."""
+        from tsattn.training.holdout import BY_SHARE, Holding
+
+        ensemble = self._ensemble
+        if not ensemble.parts or self.protocol != "auto" or self.asked.get("validation") is not None:
+            return BY_SHARE
+        return Holding(fold=(member, ensemble.members), together=ensemble.seeds(self.seed)[0])
 
     def first(self, place: Path) -> Path:
         """The run folder of the model at `place`, of an ensemble that of its first member."""

@@ -174,13 +174,18 @@ def _trained(
     seconds are added up.
     """
     from tsattn.runs.writing import write_members
+    from tsattn.training.settling import settle
 
     place = place or job.place
     if job.members == 1:
         return _one(job, stopping, place, holding, finish)
     of_members = job.each()
-    found = [_one(member, stopping, place / name, holding, finish) for name, member in of_members.items()]
-    write_members(place, list(of_members), ensemble=True)
+    found = [
+        _one(member, stopping, place / name, holding or job.held_out_of(number), finish)
+        for number, (name, member) in enumerate(of_members.items())
+    ]
+    settled = settle(place, list(of_members), allow_code=job.allow_code)
+    write_members(place, list(of_members), ensemble=True, settled=settled)
     return {**found[0], **{name: sum(one[name] for one in found) for name in ("parameters", "seconds")}}
 
 

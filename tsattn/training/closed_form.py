@@ -61,14 +61,12 @@ def fit_beside(model: TransformerClassifier, train: ResidentCases, seed: int, at
     assert model.beside is not None
     drawn = np.random.default_rng(seed).permutation(len(train))[:MOST_CASES]
     ridge = _fit_ridge(model.beside, train, drawn)
-    beside, model.beside = model.beside, None
     model.eval()
     with torch.inference_mode():
         batches = [train.batch(some) for some in _parts(_by_length(train, drawn), min(64, at_once))]
-        logits = torch.cat([model(batch.values, batch.complete).float() for batch in batches])
+        logits = torch.cat([model.transformer(one.values, _observed(one)).float() for one in batches])
         targets = torch.cat([batch.targets for batch in batches])
-        beside.say.fill_(_weigh(torch.log_softmax(logits, dim=1), ridge.left_out.to(logits), targets))
-    model.beside = beside
+        model.beside.say.fill_(_weigh(torch.log_softmax(logits, dim=1), ridge.left_out.to(logits), targets))
     return ridge
 
 

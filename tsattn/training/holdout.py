@@ -14,7 +14,7 @@ from tsattn.data.columns import TableOptions
 from tsattn.data.describe import shared_cases
 from tsattn.data.preparation import Preparation, PreparedCases, prepare_cases
 from tsattn.data.sources import LoadedSplit
-from tsattn.data.splits import folds, grouped_split, latest_split, validation_split
+from tsattn.data.splits import dealt, folds, grouped_split, latest_split, validation_split
 from tsattn.data.whole import load_whole
 from tsattn.errors import InputError
 
@@ -27,12 +27,15 @@ class Holding:
 
     latest: the last of the source instead of a stratified choice. file: cases from another file.
     test: the source's own TEST. fold: the part of how many that is held out, counted from 0.
+    together: of a member of an ensemble, the seed with which TRAIN is divided for all of them; None for
+    another run, whose own seed divides.
     """
 
     latest: bool = False
     file: Path | None = None
     test: bool = False
     fold: tuple[int, int] | None = None
+    together: int | None = None
 
     def __post_init__(self) -> None:
         if self.latest and self.file is not None:
@@ -73,7 +76,7 @@ def divide(cut: PreparedCases, share: float, seed: int, holding: Holding, window
     cases = cut.cases
     assert cases.labels is not None
     if holding.fold is not None:
-        return _fold(cut, *holding.fold, seed=seed)
+        return _fold(cut, *holding.fold, seed=seed, together=holding.together)
     if share == 0:
         return Divided(train=cases, validation=None, split=_split(np.arange(len(cases))), how="")
     groups = groups_of(cut)
@@ -136,10 +139,16 @@ def with_test(cut: PreparedCases, test: LoadedSplit, preparation: Preparation) -
     return Divided(train=cases, validation=held_out, split=_split(np.arange(len(cases))), how="TEST")
 
 
-def _fold(cut: PreparedCases, place: int, parts: int, *, seed: int) -> Divided:
+def _fold(cut: PreparedCases, place: int, parts: int, *, seed: int, together: int | None) -> Divided:
     """Part `place` of `parts` is held out, classes shared out evenly and groups whole."""
     cases, groups = cut.cases, groups_of(cut)
-    training, held_out = folds(cases.labels or (), parts, seed, groups)[place]
+    labels = cases.labels or ()
+    if together is None:
+        training, held_out = folds(labels, parts, seed, groups)[place]
+    else:
+        training, held_out = dealt(labels, parts, together, groups)[place]
+    if not len(held_out):
+        return Divided(train=cases, validation=None, split=_split(training), how="")
     return Divided(
         train=cases.take(training),
         validation=cases.take(held_out),

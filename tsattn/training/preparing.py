@@ -235,7 +235,8 @@ def _protocol(training: TrainingConfig, divided: Divided, holding: Holding) -> s
         )
     if holding.fold is not None and divided.validation is not None:
         held_out = f"{divided.how} held out ({len(divided.validation)} cases)"
-        return f"kfold: {held_out}, {cases} trained on, epoch {training.epochs} of a fixed schedule"
+        word = "kfold" if holding.together is None else "parts"
+        return f"{word}: {held_out}, {cases} trained on, epoch {training.epochs} of a fixed schedule"
     if divided.validation is None:
         return f"last: all {cases} cases of TRAIN, epoch {training.epochs} of a fixed schedule"
     return (

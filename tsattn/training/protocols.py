@@ -87,7 +87,7 @@ def settle(
         return {**asked, "validation": 0.0}, holding
     if protocol.name == BEST_ON_TEST:
         return {**asked, "validation": 0.0}, replace(holding, test=True)
-    if protocol.name == "kfold":
+    if holding.fold is not None:
         return {**asked, "validation": 0.0, "keep_epoch": "last"}, holding
     if holding.file is not None:
         if share is not None:

@@ -30,25 +30,36 @@ class Several:
     """Trainings that one command asks for.
 
     seeds: one each. tokens: by seed, where the recipe has others for some than for all.
-    ensemble: whether they are one model together.
+    ensemble: whether they are one model together. parts: whether each is trained without a part of TRAIN of
+    its own.
     """
 
     seeds: list[int]
     tokens: dict[int, str]
     ensemble: bool
+    parts: bool = False
 
     def __str__(self) -> str:
         each = (
             f"seed {seed}{f' ({self.tokens[seed]})' if seed in self.tokens else ''}" for seed in self.seeds
         )
-        return f"{len(self.seeds)} trainings{' that are one model' * self.ensemble}: {', '.join(each)}"
+        words = " that are one model" * self.ensemble + ", each without a part of TRAIN" * self.parts
+        return f"{len(self.seeds)} trainings{words}: {', '.join(each)}"
+
+    def part_of(self, seed: int) -> dict[str, Any]:
+        """Fields of `Holding`: what the training with that seed holds out beside what is typed."""
+        if not self.parts:
+            return {}
+        return {"fold": (self.seeds.index(seed), len(self.seeds)), "together": self.seeds[0]}
 
 
-def several_of(preset: str, seed: int, seeds: str | None, *, ensemble: bool, own_tokens: bool) -> Several:
+def several_of(
+    preset: str, seed: int, seeds: str | None, *, ensemble: bool, own_tokens: bool, own_parts: bool = True
+) -> Several:
     """What `--seed` or `--seeds` ask for with a preset, which may itself make one model of several.
 
-    Typed seeds are then those of its members. own_tokens: whether the preset says what tokens are made of,
-    and no option. InputError for an ensemble of which nobody says how many.
+    Typed seeds are then those of its members. own_tokens, own_parts: whether the preset says what tokens are
+    made of and what is held out, and no option. InputError for an ensemble of which nobody says how many.
     """
     recipe = EnsembleConfig(**load_preset(preset).ensemble)
     if ensemble and seeds is None and recipe.members == 1:
@@ -61,6 +72,7 @@ def several_of(preset: str, seed: int, seeds: str | None, *, ensemble: bool, own
         seeds=found,
         tokens={each: word for each, word in words.items() if word is not None},
         ensemble=ensemble or recipe.members > 1,
+        parts=recipe.parts and own_parts and len(found) > 1,
     )
 
 
