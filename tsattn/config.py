@@ -135,18 +135,25 @@ class EnsembleConfig:
 
     members: trained with seeds of their own. member_tokens: a token spec for each of them in turn, with ', '
     between, beginning again after the last; '' for that of the recipe.
-    parts: whether TRAIN is divided into as many parts as there are members, each trained without another one.
-    What it then says of that part decides what the transformers count and how sure the model is.
+    parts: into how many TRAIN is divided, each member being trained without another; 0 to hold nothing out.
+    What members say of parts held out decides what their transformers count and how sure the model is.
     """
 
     members: int = 1
     member_tokens: str = ""
-    parts: bool = False
+    parts: int = 0
 
     def tokens_of(self, member: int) -> str | None:
         """Of a member, counted from 0; None where the recipe's own are taken."""
         words = [word.strip() for word in self.member_tokens.split(",") if word.strip()]
         return words[member % len(words)] if words else None
+
+    def __post_init__(self) -> None:
+        if 0 < self.parts < max(2, self.members):
+            raise InputError(
+                f"parts {self.parts}: expected 0, to hold nothing out, or at least {max(2, self.members)}, so that "
+                "every member has another."
+            )
 
     def seeds(self, seed: int) -> list[int]:
         """Of the members of the ensemble that is made with `seed`; no two of these share one."""

@@ -123,24 +123,24 @@ def folds(
 def dealt(
     labels: Sequence[str], parts: int, seed: int, groups: Sequence[str] | None = None
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """As `folds`, for any cases: what cannot be held out is trained on in every part, and parts may be empty.
+    """As `folds`, but for any cases: what cannot be held out never is, and parts may be empty.
 
     Cases are dealt out class after class, so that classes are shared out evenly however few cases they have.
-    Groups stay whole; of a class that only one group has nothing is held out.
+    Groups stay whole and count as of one of their classes; what alone has a class is always trained on.
     """
-    classes, codes = np.unique(np.asarray(labels), return_inverse=True)
-    units = np.unique(np.arange(len(labels)) if groups is None else np.asarray(groups), return_inverse=True)[
-        1
-    ]
-    shuffled = np.random.default_rng(seed).permutation(units.max() + 1)
-    first = np.array([codes[units == unit].min() for unit in shuffled])  # of a group's classes any will do
-    part_of = np.empty(len(shuffled), np.int64)
-    part_of[shuffled[np.argsort(first, kind="stable")]] = np.arange(len(shuffled)) % parts
+    codes = np.unique(np.asarray(labels), return_inverse=True)[1]
+    of = np.arange(len(labels)) if groups is None else np.asarray(groups)
+    first, units = np.unique(of, return_index=True, return_inverse=True)[1:]
+    shuffled = np.random.default_rng(seed).permutation(len(first))
+    in_order = shuffled[np.argsort(codes[first[shuffled]], kind="stable")]
+    part_of = np.empty(len(first), np.int64)
+    part_of[in_order] = np.arange(len(first)) % parts
     found = []
     for part in range(parts):
-        out = part_of[units] == part
-        out &= np.isin(codes, codes[~out])
-        found.append((np.flatnonzero(~out), np.flatnonzero(out)))
+        held_out = part_of[units] == part
+        alone = units[held_out & ~np.isin(codes, codes[~held_out])]
+        held_out &= ~np.isin(units, alone)
+        found.append((np.flatnonzero(~held_out), np.flatnonzero(held_out)))
     return found
 
 

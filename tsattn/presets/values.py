@@ -41,6 +41,7 @@ RANGES: dict[str, Range] = {
     **dict.fromkeys(("passes", "fewest_steps", "most_tokens", "tokens_a_case"), _COUNT),
     **dict.fromkeys(("dropout", "stochastic_depth", "label_smoothing", "averaging"), _LESS_THAN_ALL),
     "members": _FEW,
+    "parts": _NOT_NEGATIVE,
     "learning_rate": _NOT_NEGATIVE,
     "weight_decay": _NOT_NEGATIVE,
     "warm_up": _SHARE,

@@ -85,7 +85,7 @@ class Job:
         ensemble = self._ensemble
         if not ensemble.parts or self.protocol != "auto" or self.asked.get("validation") is not None:
             return BY_SHARE
-        return Holding(fold=(member, ensemble.members), together=ensemble.seeds(self.seed)[0])
+        return Holding(fold=(member, ensemble.parts), together=ensemble.seeds(self.seed)[0])
 
     def first(self, place: Path) -> Path:
         """The run folder of the model at `place`, of an ensemble that of its first member."""

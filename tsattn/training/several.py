@@ -30,27 +30,29 @@ class Several:
     """Trainings that one command asks for.
 
     seeds: one each. tokens: by seed, where the recipe has others for some than for all.
-    ensemble: whether they are one model together. parts: whether each is trained without a part of TRAIN of
-    its own.
+    ensemble: whether they are one model together. parts: into how many TRAIN is divided, of which each is
+    trained without another; 0 where none is held out.
     """
 
     seeds: list[int]
     tokens: dict[int, str]
     ensemble: bool
-    parts: bool = False
+    parts: int = 0
 
     def __str__(self) -> str:
         each = (
             f"seed {seed}{f' ({self.tokens[seed]})' if seed in self.tokens else ''}" for seed in self.seeds
         )
-        words = " that are one model" * self.ensemble + ", each without a part of TRAIN" * self.parts
+        words = " that are one model" * self.ensemble
+        if self.parts:
+            words += f", each without another of {self.parts} parts of TRAIN"
         return f"{len(self.seeds)} trainings{words}: {', '.join(each)}"
 
     def part_of(self, seed: int) -> dict[str, Any]:
         """Fields of `Holding`: what the training with that seed holds out beside what is typed."""
         if not self.parts:
             return {}
-        return {"fold": (self.seeds.index(seed), len(self.seeds)), "together": self.seeds[0]}
+        return {"fold": (self.seeds.index(seed), self.parts), "together": self.seeds[0]}
 
 
 def several_of(
@@ -72,7 +74,7 @@ def several_of(
         seeds=found,
         tokens={each: word for each, word in words.items() if word is not None},
         ensemble=ensemble or recipe.members > 1,
-        parts=recipe.parts and own_parts and len(found) > 1,
+        parts=max(recipe.parts, len(found)) if recipe.parts and own_parts and len(found) > 1 else 0,
     )
 
 
