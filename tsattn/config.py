@@ -150,9 +150,9 @@ class EnsembleConfig:
 
     def __post_init__(self) -> None:
         if 0 < self.parts < max(2, self.members):
+            least = max(2, self.members)
             raise InputError(
-                f"parts {self.parts}: expected 0, to hold nothing out, or at least {max(2, self.members)}, so that "
-                "every member has another."
+                f"ensemble: parts {self.parts}: expected 0, for none, or at least {least}, one a member."
             )
 
     def seeds(self, seed: int) -> list[int]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
-from tsattn.data.splits import grouped_split, latest_split, spares_validation, validation_split
+from tsattn.data.splits import dealt, grouped_split, latest_split, spares_validation, validation_split
 from tsattn.errors import InputError
 
 LABELS = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=200)
@@ -106,3 +106,34 @@ def test_the_latest_cases_are_held_out() -> None:
     assert latest_split(["a", "b"] * 5, 0.28)[1].tolist() == [7, 8, 9], "the nearest number of cases"
     with pytest.raises(InputError, match="leaves one side empty"):
         latest_split(["a", "b"], 0.01)
+
+
+@given(
+    labels=st.lists(st.sampled_from("abcd"), min_size=1, max_size=60),
+    parts=st.integers(2, 12),
+    seed=st.integers(0, 2**32),
+    group_size=st.sampled_from([0, 1, 3]),
+)
+def test_any_cases_can_be_dealt_out(labels: list[str], parts: int, seed: int, group_size: int) -> None:
+    groups = [str(case // group_size) for case in range(len(labels))] if group_size else None
+    found = dealt(labels, parts, seed, groups)
+    assert len(found) == parts
+    times: Counter[int] = Counter()
+    for training, held_out in found:
+        assert sorted([*training, *held_out]) == list(range(len(labels)))
+        assert {labels[i] for i in training} == set(labels), "every class is trained on"
+        times.update(held_out.tolist())
+        if groups is not None:
+            assert not {groups[i] for i in training} & {groups[i] for i in held_out}
+    assert max(times.values(), default=0) <= 1
+    if groups is None:
+        assert {i for i in range(len(labels)) if labels.count(labels[i]) > 1} == set(times)
+        for label in set(labels):
+            sizes = [sum(labels[i] == label for i in held_out) for _, held_out in found]
+            assert max(sizes) - min(sizes) <= 1, "classes are shared out evenly"
+
+
+def test_the_seed_deals() -> None:
+    labels = ["a", "b"] * 20
+    first, again, other = (dealt(labels, 5, seed)[0][1].tolist() for seed in (0, 0, 1))
+    assert first == again != other

@@ -147,5 +147,9 @@ def _draw(folder: Path, found: Mapping[str, Any], *, ensemble: bool) -> None:
         table.add_row("std", "", *(f"{100 * found['accuracy'][p]['std']:.2f}" for p in parts), "")
     console.show(table)
     what = "one model of them all" if ensemble else "a run folder each"
+    if "settled" in found:
+        of = found["settled"]
+        right = f"{of['cases']} cases held out from one member each: {100 * of['accuracy']:.2f} % right"
+        console.show(f"{right}; transformers count {of['say']:.2f}, temperature {of['temperature']:.2f}")
     console.show(f"{found['seconds']:.1f} s, written to {escape(str(folder))}, {what}")
     console.remark(f"protocol {found['members'][0]['protocol']}")

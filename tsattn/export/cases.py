@@ -92,7 +92,10 @@ def held_out_cases(run: Run) -> RealCases | None:
 def calibration_cases(run: Run, source: str) -> RealCases:
     """The cases of --calibrate; of a named set those of TRAIN."""
     cases = _as_trained(run, _named(run, source))
-    return RealCases(cases=cases, origin=source, trained_on=cases.fingerprint() == run.card.fingerprint)
+    same = source == run.config.source  # members and runs with held-out cases were trained on a part of it
+    return RealCases(
+        cases=cases, origin=source, trained_on=same or cases.fingerprint() == run.card.fingerprint
+    )
 
 
 def _named(run: Run, source: str, split: str = "train") -> Collection:

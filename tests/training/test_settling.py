@@ -1,0 +1,165 @@
+"""Members that are each trained without another part of TRAIN, and what that part says of their ensemble."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from commands import Command, command_in
+from torch.nn import functional as F
+
+from tsattn.config import EnsembleConfig
+from tsattn.data.columns import TableOptions
+from tsattn.data.sources import load_split
+from tsattn.data.splits import dealt
+from tsattn.errors import InputError
+from tsattn.models.classifier import TRUST
+from tsattn.runs import load_predictor, read_run, read_split_places
+from tsattn.training.settling import SAYS, TEMPERATURES, settle, settled
+
+VOWELS = "JapaneseVowels"
+RECIPE = """model: {width: 8, heads: 2, layers: 1, tokens: linear, convolutions: 700}
+training: {epochs: 1}
+ensemble: {members: 2, parts: 3}
+"""
+
+
+@pytest.fixture
+def tsattn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """tsattn(*words): the command in `tmp_path`, where mine.yaml is RECIPE."""
+    (tmp_path / "mine.yaml").write_text(RECIPE, "utf-8")
+    return command_in(tmp_path, monkeypatch, capsys)
+
+
+def log_probabilities(cases: int, classes: int, sure: float, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of a classifier that is often right, and the classes."""
+    generator = torch.Generator().manual_seed(seed)
+    targets = torch.randint(classes, (cases,), generator=generator)
+    logits = torch.randn(cases, classes, generator=generator)
+    logits[torch.arange(cases), targets] += 2
+    return torch.log_softmax(sure * logits, dim=1), targets
+
+
+class TestSettled:
+    def test_it_is_the_best_of_all_candidates(self) -> None:
+        own, targets = log_probabilities(80, 4, 3.0, 0)
+        beside = torch.log_softmax(torch.randn(80, 4), dim=1)
+        found = settled(own, beside, targets)
+        losses = {
+            (say, temperature): F.cross_entropy(
+                TRUST * (say * own + beside) / temperature, targets, label_smoothing=1 / 81
+            ).item()
+            for say in SAYS
+            for temperature in TEMPERATURES
+        }
+        assert found.loss == pytest.approx(min(losses.values()))
+        assert (found.say, found.temperature) == min(losses, key=losses.__getitem__)
+        right = (TRUST * (found.say * own + beside)).argmax(1) == targets
+        assert found.accuracy == pytest.approx(right.float().mean().item())
+        assert found.cases == 80
+
+    def test_a_transformer_that_guesses_has_no_say(self) -> None:
+        beside, targets = log_probabilities(300, 3, 1.0, 0)
+        own = torch.log_softmax(5 * torch.randn(300, 3), dim=1)
+        assert settled(own, beside, targets).say <= 0.05
+
+    def test_probabilities_become_what_they_should(self) -> None:
+        """Log-probabilities that are four times too large are divided by about four."""
+        logits = torch.randn(4000, 3)
+        targets = torch.distributions.Categorical(logits=logits).sample()
+        found = settled(4 * logits, torch.zeros(4000, 3), targets)
+        assert found.say == 1
+        assert found.temperature == pytest.approx(4, rel=0.2)
+
+    def test_few_cases_that_were_all_right_are_no_reason_to_be_sure(self) -> None:
+        targets = torch.arange(10) % 2
+        sure = torch.log_softmax(20.0 * F.one_hot(targets, 2), dim=1)
+        found = settled(sure, sure, targets)
+        shown = torch.softmax(TRUST * (found.say * sure + sure) / found.temperature, dim=1)
+        assert 0.9 < shown.amax(dim=1).min() <= shown.amax() < 0.99
+
+
+def test_members_are_trained_without_a_part_and_settled_by_it(tsattn: Command, tmp_path: Path) -> None:
+    words = ["train", VOWELS, "--preset", "mine.yaml", "--threads", "1", "--seed", "1", "--out", "all"]
+    done = tsattn(*words)
+    assert done.code == 0, done.err
+    folder = tmp_path / "all"
+    train = load_split(VOWELS, "train", TableOptions()).collection
+    assert train.labels is not None
+    parts = dealt(train.labels, 3, seed=2)
+    for part, name in zip(parts, ("seed2", "seed3"), strict=False):
+        assert read_split_places(folder / name) == {
+            "train": part[0].tolist(),
+            "validation": part[1].tolist(),
+        }
+        assert read_run(folder / name).card.protocol.startswith("parts: part")
+    found = json.loads((folder / "members.json").read_text("utf-8"))["settled"]
+    assert found["cases"] == len(parts[0][1]) + len(parts[1][1])
+    assert f"{found['cases']} cases held out" in done.out
+    assert settle(folder, ["seed2", "seed3"]).__dict__ == found, "the same again"
+
+    values = load_split(VOWELS, "test", TableOptions()).collection.values[:40]
+    each = []
+    for name in ("seed2", "seed3"):
+        model = read_run(folder / name).single()
+        assert model.beside is not None
+        x = torch.from_numpy(values)
+        observed = ~x.isnan().all(dim=1)
+        with torch.inference_mode():
+            own = torch.log_softmax(model.transformer(x, observed), dim=1)
+            logits = TRUST * (found["say"] * own + model.beside(x, observed))
+        each.append(torch.softmax(logits / found["temperature"], dim=1).numpy())
+    together = load_predictor(folder, "cpu").probabilities(values)
+    np.testing.assert_allclose(together, (each[0] + each[1]) / 2, atol=1e-5)
+
+    assert tsattn("export", "onnx", "all").code == 0
+    session = onnxruntime.InferenceSession(folder / "model.onnx")
+    np.testing.assert_allclose(session.run(None, {"values": values})[0], together, atol=1e-4)
+
+    before = (folder / "members.json").read_bytes()
+    assert tsattn(*words).err.count("finished already") == 2
+    assert (folder / "members.json").read_bytes() == before
+    shown = json.loads(tsattn(*words, "--json").out)
+    assert shown["settled"] == found
+
+
+@pytest.mark.parametrize(
+    "words", [["--protocol", "last"], ["--val-fraction", "0.2"], ["--protocol", "holdout"]]
+)
+def test_what_is_typed_goes_before_the_parts(tsattn: Command, words: list[str]) -> None:
+    shown = tsattn("train", VOWELS, "--preset", "mine.yaml", "--print-config", *words).out
+    assert shown.startswith("# 2 trainings that are one model: seed 0, seed 1. Here is")
+    assert "part 1 of 3" not in shown
+    assert (
+        "each without another of 3 parts of TRAIN"
+        in tsattn("train", VOWELS, "--preset", "mine.yaml", "--print-config").out
+    )
+
+
+def test_an_ensemble_is_not_calibrated_on_what_it_was_trained_on(tsattn: Command) -> None:
+    assert tsattn("train", VOWELS, "--preset", "mine.yaml", "--threads", "1", "--out", "all").code == 0
+    refused = tsattn("export", "onnx", "all", "--temperature", "--calibrate", VOWELS)
+    assert refused.code == 2
+    assert "was trained on" in refused.err
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+def test_too_few_parts(parts: int) -> None:
+    with pytest.raises(InputError, match=rf"parts {parts}: expected 0, .* at least 5, one a member"):
+        EnsembleConfig(members=5, parts=parts)
+
+
+@pytest.mark.parametrize(
+    "spoilt", [{"say": -1}, {"temperature": 0}, {"temperature": float("inf")}, {"say": "much"}, {"more": 1}]
+)
+def test_a_spoilt_list_of_members(tmp_path: Path, spoilt: dict[str, Any]) -> None:
+    good = {"say": 1.0, "temperature": 1.0, "cases": 3, "loss": 0.1, "accuracy": 1.0}
+    content = {"format": 1, "ensemble": True, "members": ["seed0"], "settled": {**good, **spoilt}}
+    (tmp_path / "members.json").write_text(json.dumps(content), "utf-8")
+    with pytest.raises(InputError, match=r"members\.json: not a list of runs .* Type the training again"):
+        read_run(tmp_path)
