@@ -41,6 +41,8 @@ def test_six_cases_by_hand(by_hand: Report) -> None:
     assert by_hand.macro_f1 == pytest.approx((4 / 6 + 2 / 5 + 0) / 3)
     # Half of the truths were given 1/2, half 1/4: the mean of ln 2 and 2 ln 2.
     assert by_hand.log_loss == pytest.approx(1.5 * math.log(2))
+    # All six say 1/2 of their answer, and half of them are right.
+    assert by_hand.calibration_error == pytest.approx(0)
 
 
 def test_each_class_by_hand(by_hand: Report) -> None:

@@ -16,7 +16,8 @@ from commands import Command, command_in, document
 from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
 from tsattn.export import making
-from tsattn.export.temperature import COLDEST, expected_calibration_error, fit
+from tsattn.export.temperature import COLDEST, fit
+from tsattn.inference.calibration import expected_calibration_error
 from tsattn.inference.session import open_model
 from tsattn.runs import load_predictor
 from tsattn.training import preparing, workflow

@@ -23,7 +23,7 @@ def cells() -> list[Cell]:
             data=row["data"],
             method=row["method"],
             seed=int(row["seed"]),
-            metrics={name: float(row[name]) for name in METRICS},
+            metrics={name: float(row[name]) for name in METRICS if name in row},
             train_seconds=float(row["train_seconds"]),
             **{name: int(row[name]) for name in ("length", "train_cases", "test_cases", "parameters")},
         )
@@ -34,7 +34,7 @@ def cells() -> list[Cell]:
 def cell(data: str, method: str, seed: int = 0, **others: Any) -> Cell:
     """A finished cell; `accuracy` is short for metrics that have no other figure."""
     accuracy = others.pop("accuracy", 0.5)
-    metrics = {**dict.fromkeys(METRICS, accuracy), "log_loss": None}
+    metrics = {**dict.fromkeys(METRICS, accuracy), "log_loss": None, "calibration_error": None}
     known: dict[str, Any] = {
         "kind": "transformer",
         "status": "done",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,23 @@ import pytest
 from tsattn.errors import InputError
 from tsattn.sweeps.cell import CELL, Cell, cell_folder, file_name, read_cell, read_cells, write_cell
 
-METRICS = {"accuracy": 0.5, "balanced_accuracy": 0.5, "macro_f1": 0.4, "log_loss": None}
+METRICS = {
+    "accuracy": 0.5,
+    "balanced_accuracy": 0.5,
+    "macro_f1": 0.4,
+    "log_loss": None,
+    "calibration_error": None,
+}
 DONE = Cell(
     data="GunPoint", method="bn+sh width=64", kind="transformer", seed=3, status="done", finished="now",
     grid={"width": 64}, metrics=dict(METRICS),
 )  # fmt: skip
+
+
+def test_cells_of_before_lack_the_calibration_error() -> None:
+    metrics = {name: value for name, value in METRICS.items() if name != "calibration_error"}
+    text = dataclasses.replace(DONE, metrics=metrics).to_json()
+    assert Cell.from_json(text, "cell.json").metrics == metrics
 
 
 def test_a_cell_is_there_once_it_is_finished(tmp_path: Path) -> None:

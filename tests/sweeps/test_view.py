@@ -33,7 +33,7 @@ def tasks(names: list[str], seeds: int) -> list[Task]:
 
 
 def cell(task: Task, accuracy: float | None) -> Cell:
-    names = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss")
+    names = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss", "calibration_error")
     return Cell(
         data=task.source.name, method=task.method.label, kind="transformer", seed=task.seed,
         status="failed" if accuracy is None else "done", finished="now",

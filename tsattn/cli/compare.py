@@ -35,7 +35,9 @@ def compare(
     ],
     metric: Annotated[
         str,
-        typer.Option("--metric", help="accuracy, balanced_accuracy, macro_f1 or log_loss, of TEST."),
+        typer.Option(
+            "--metric", help="accuracy, balanced_accuracy, macro_f1, log_loss or calibration_error."
+        ),
     ] = "accuracy",
     reference: Annotated[
         str | None,

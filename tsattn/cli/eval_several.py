@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tsattn.evaluation.metrics import Report
     from tsattn.runs.members import Members
 
-FIGURES = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss")
+FIGURES = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss", "calibration_error")
 
 
 def judge_members(folder: Path, members: Members, judge: Callable[[str], Report]) -> dict[str, Any]:

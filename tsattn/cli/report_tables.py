@@ -51,6 +51,7 @@ def _summary(report: Report, title: str, provider: str) -> Table:
     table.add_row("balanced accuracy", _percent(report.balanced_accuracy))
     table.add_row("macro F1", _percent(report.macro_f1))
     table.add_row("log loss", f"{report.log_loss:.4f}")
+    table.add_row("calibration error", _percent(report.calibration_error))
     table.add_row(f"always {escape(repr(report.majority_class))}", _percent(report.majority_accuracy))
     table.add_row("cases", f"{report.cases:,}")
     table.add_row("provider", escape(provider))

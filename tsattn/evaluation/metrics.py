@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsattn.errors import CheckFailed, InputError
+from tsattn.inference.calibration import expected_calibration_error
 
 # Smallest probability that log loss believes: float32 rounds an honest 1e-8 to an exact 0 or 1.
 PROBABILITY_FLOOR = 1e-7
@@ -36,6 +37,7 @@ class Report:
     """How well probabilities agree with labels; all figures in [0, 1] but log loss, which is in nats.
 
     balanced_accuracy: mean recall over the classes that occur in the data.
+    calibration_error: how far confidence and the share of right answers are apart on average.
     macro_f1: mean F1 over the classes that occur in the data or among the predictions.
     majority_class, majority_accuracy: the answer that is always the same, and how often it is right.
     classes: one entry a class of the model, in the model's order.
@@ -47,6 +49,7 @@ class Report:
     balanced_accuracy: float
     macro_f1: float
     log_loss: float
+    calibration_error: float
     majority_class: str
     majority_accuracy: float
     classes: tuple[ClassScore, ...]
@@ -62,7 +65,7 @@ class Report:
 
     def figures(self) -> dict[str, float | int]:
         """The figures of the whole alone, as run folders and model cards carry them."""
-        names = ("cases", "accuracy", "balanced_accuracy", "macro_f1", "log_loss")
+        names = ("cases", "accuracy", "balanced_accuracy", "macro_f1", "log_loss", "calibration_error")
         return {name: getattr(self, name) for name in names}
 
     def confusions(self) -> list[tuple[str, str, int]]:
@@ -106,6 +109,7 @@ def report(
         balanced_accuracy=float(np.nanmean(recall)),
         macro_f1=float(np.nanmean(f1)),
         log_loss=_log_loss(probabilities, truth),
+        calibration_error=expected_calibration_error(probabilities, truth),
         majority_class=always,
         majority_accuracy=sum(label == always for label in labels) / len(labels),
         classes=tuple(

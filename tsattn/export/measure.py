@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsattn.export.cases import RealCases
-from tsattn.export.temperature import expected_calibration_error, places_of
+from tsattn.export.temperature import places_of
+from tsattn.inference.calibration import expected_calibration_error
 from tsattn.inference.cases import batches, predict_all
 from tsattn.inference.predictor import Predictor
 

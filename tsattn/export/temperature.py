@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from tsattn.data.collection import Collection
 from tsattn.errors import InputError
+from tsattn.inference.calibration import expected_calibration_error
 from tsattn.inference.cases import batches
 from tsattn.runs import Run
 
 COLDEST, HOTTEST = 0.1, 10.0
 """Where every held-out case is right, no temperature is cold enough; this one is."""
-BINS = 15
 HALVINGS = 60
 
 
@@ -69,15 +69,6 @@ def fit(logits: NDArray[np.float64], truth: NDArray[np.int64]) -> float:
         slope = ((_softmax(logits * middle) * logits).sum(1) - right).mean()
         low, high = (low, middle) if slope > 0 else (middle, high)
     return float(np.clip(2 / (low + high), COLDEST, HOTTEST))
-
-
-def expected_calibration_error(probabilities: NDArray[Any], truth: NDArray[np.int64]) -> float:
-    """How far confidence and the share of right answers are apart, in [0, 1]; a mean over BINS."""
-    confidence = np.nan_to_num(probabilities.max(1).astype(np.float64))  # of NaN none
-    right = probabilities.argmax(1) == truth
-    places = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
-    apart = np.bincount(places, confidence - right, minlength=BINS)
-    return float(np.abs(apart).sum() / len(truth))
 
 
 def places_of(cases: Collection, classes: tuple[str, ...], origin: str) -> NDArray[np.int64]:

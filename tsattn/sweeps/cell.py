@@ -21,8 +21,12 @@ from tsattn.errors import InputError
 
 FORMAT = 1
 CELLS, CELL = "cells", "cell.json"
-METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss")
-"""On TEST, or of kfold on parts of TRAIN; log loss, in nats, is None where there are no probabilities."""
+METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss", "calibration_error")
+"""On TEST, or of kfold on parts of TRAIN; log loss is in nats."""
+OF_PROBABILITIES = ("log_loss", "calibration_error")
+"""They are None where there are no probabilities."""
+LATER = ("calibration_error",)
+"""What cells of earlier versions do not have; there too it is None."""
 
 Kind = Literal["transformer", "baseline"]
 Status = Literal["done", "failed"]
@@ -168,7 +172,7 @@ def _check(raw: Mapping[str, Any], where: str) -> None:
             if name not in METRICS or not _is_metric(name, value)
         ]
     if not wrong and raw["status"] == "done":
-        wrong = [f"metrics lacks {name}" for name in METRICS if name not in raw.get("metrics", {})]
+        wrong = [f"metrics lacks {name}" for name in METRICS if name not in (*LATER, *raw.get("metrics", {}))]
     if wrong:
         raise _unreadable(where, "; ".join(wrong))
 
@@ -179,9 +183,9 @@ def _is_no_amount(value: object) -> bool:
 
 
 def _is_metric(name: str, value: object) -> bool:
-    """A share, or nats; only of log loss there may be none."""
+    """A share, or nats."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return value is None and name == "log_loss"
+        return value is None and name in OF_PROBABILITIES
     return 0 <= value < math.inf if name == "log_loss" else 0 <= value <= 1
 
 

@@ -10,8 +10,10 @@ from typing import Literal
 
 from tsattn.sweeps.cell import METRICS
 
-LOWER_IS_BETTER = frozenset({"log_loss"})
-TITLES = dict(zip(METRICS, ("Accuracy", "Balanced accuracy", "Macro F1", "Log loss"), strict=True))
+LOWER_IS_BETTER = frozenset({"log_loss", "calibration_error"})
+TITLES = dict(
+    zip(METRICS, ("Accuracy", "Balanced accuracy", "Macro F1", "Log loss", "Calibration error"), strict=True)
+)
 
 Kind = Literal["transformer", "baseline", "published"]
 Standing = Literal["honest", "best-on-test", "unknown", "cross-validated"]

@@ -10,7 +10,7 @@ from tsattn.data.splits import folds
 from tsattn.errors import InputError
 from tsattn.host import peak_memory
 from tsattn.sweeps.baselines import Baseline, Judged, find_baseline, judge
-from tsattn.sweeps.cell import Cell
+from tsattn.sweeps.cell import METRICS, OF_PROBABILITIES, Cell
 from tsattn.sweeps.job import Job, now, versions
 
 
@@ -44,8 +44,8 @@ def baseline(job: Job) -> Cell:
         folds=job.folds,
         protocol="; ".join([how, *judged.done]),
         metrics={
-            **{name: figures[name] for name in ("accuracy", "balanced_accuracy", "macro_f1")},
-            "log_loss": figures["log_loss"] if found.probabilities else None,
+            name: figures[name] if found.probabilities or name not in OF_PROBABILITIES else None
+            for name in METRICS
         },
         train_cases=len(train),
         test_cases=None if job.folds else len(test),

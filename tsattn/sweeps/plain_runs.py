@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from tsattn.card import ModelCard
 from tsattn.config import RunConfig
 from tsattn.errors import InputError
-from tsattn.sweeps.cell import METRICS, Cell
+from tsattn.sweeps.cell import LATER, METRICS, Cell
 
 CONFIG, WEIGHTS, RESULTS = "config.yaml", "model.safetensors", "metrics.json"
 SPLIT, ENVIRONMENT, CARD_KEY = "split.json", "environment.json", "tsattn"
@@ -46,7 +46,7 @@ def read_plain_run(folder: Path) -> PlainRun | None:
     """The run in `folder`, None where its test figures are not noted. InputError for a spoilt file."""
     results = _object(folder / RESULTS)
     test = results.get("test")
-    if not isinstance(test, dict) or not all(name in test for name in METRICS):
+    if not isinstance(test, dict) or not all(name in (*LATER, *test) for name in METRICS):
         return None
     where = folder / CONFIG
     config = RunConfig.from_yaml(where.read_text("utf-8"), str(where))
@@ -59,7 +59,7 @@ def read_plain_run(folder: Path) -> PlainRun | None:
         status="done",
         finished=datetime.fromtimestamp((folder / WEIGHTS).stat().st_mtime, UTC).isoformat("T", "seconds"),
         protocol=card.protocol,
-        metrics={name: test[name] for name in METRICS},
+        metrics={name: test.get(name) for name in METRICS},
         train_cases=len(_object(folder / SPLIT).get("train", ())) or None,
         test_cases=test.get("cases"),
         length=card.lengths[2],

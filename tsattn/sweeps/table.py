@@ -151,7 +151,7 @@ def _own(done: Sequence[Cell], metric: str, folds: int) -> Iterable[Column]:
     for (_, standing), cells in sorted(groups.items()):
         values: dict[str, list[float]] = defaultdict(list)
         for cell in sorted(cells, key=lambda cell: cell.seed):
-            value = cell.metrics[metric]
+            value = cell.metrics.get(metric)
             assert value is not None, cell  # as was checked
             values[cell.data].append(value)
         yield Column(
@@ -180,9 +180,9 @@ def _check_metric(done: Sequence[Cell], metric: str) -> None:
         near = difflib.get_close_matches(metric, METRICS, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""
         raise InputError(f"--metric {metric}: expected one of {', '.join(METRICS)}.{hint}")
-    lacking = [cell for cell in done if cell.metrics[metric] is None]
+    lacking = [cell for cell in done if cell.metrics.get(metric) is None]
     if lacking:
-        all_have = [name for name in METRICS if all(cell.metrics[name] is not None for cell in done)]
+        all_have = [name for name in METRICS if all(cell.metrics.get(name) is not None for cell in done)]
         first = lacking[0]
         raise InputError(
             f"--metric {metric}: {len(lacking)} of {len(done)} cells have none, the first is {first.data}, "
