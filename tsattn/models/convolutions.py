@@ -92,7 +92,7 @@ class Convolutions(nn.Module):
 
     def responses(self, both: tuple[Tensor, Tensor], dilation: int) -> Tensor:
         """(B, responses, T) at the dilation of that place, of the series and of its differences."""
-        of_series, of_differences = self.channels[dilation].split(KERNELS)
+        of_series, of_differences = self.channels[dilation, :KERNELS], self.channels[dilation, KERNELS:]
         signals = torch.cat([of_series @ both[0], of_differences @ both[1]], dim=1)
         step = 2**dilation
         return F.conv1d(
