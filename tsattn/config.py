@@ -81,6 +81,9 @@ class TrainingConfig:
     validation: share of the training cases held out to choose the epoch, 0 for none.
     patience: epochs without improvement on the held-out cases after which training stops.
     keep_epoch: 'best' on the held-out cases, or the 'last', which those cases then judge fairly.
+    trial: share in [0, 1] of the epochs for which a second model is trained without a quarter of the cases,
+    which then say how much the transformer counts beside convolutions; for 0 those say it that it was trained
+    on.
     compile: whether torch's compiler makes few kernels of a step, which takes it a minute or two.
     track: trackers that the training is reported to, words of `tsattn.training.tracking` joined by '+', ''
     for none; it changes nothing of the training.
@@ -103,6 +106,7 @@ class TrainingConfig:
     validation: float = 0.0
     patience: int = 20
     keep_epoch: str = "best"
+    trial: float = 0.0
     compile: bool = False
     track: str = ""
     seed: int = 0

@@ -58,8 +58,8 @@ def fitted() -> TransformerClassifier:
     model = TransformerClassifier(config())
     train = collection()
     take_statistics(model, train)
-    ridge = fit_beside(model, ResidentCases(train, train.classes, torch.device("cpu")), seed=0)
-    assert ridge.accuracy > 0.8
+    fitted = fit_beside(model, ResidentCases(train, train.classes, torch.device("cpu")), seed=0)
+    assert fitted.ridge.accuracy > 0.8
     return model.eval()
 
 

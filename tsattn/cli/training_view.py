@@ -145,8 +145,15 @@ def _watching(prepared: Prepared) -> Iterator[Callable[[Epoch], None]]:
         disable=not console.err.is_terminal,
     )
     with bar:
-        task = bar.add_task("", total=prepared.config.training.epochs)
-        yield lambda epoch: bar.update(task, completed=epoch.epoch, description=_figures(epoch))
+        config = prepared.config
+        task = bar.add_task("", total=config.training.epochs)
+
+        def watch(epoch: Epoch) -> None:
+            last = epoch.epoch == config.training.epochs and config.model.convolutions > 0
+            words = _figures(epoch) + "  fitting convolutions" * last
+            bar.update(task, completed=epoch.epoch, description=words)
+
+        yield watch
 
 
 def _figures(epoch: Epoch) -> str:

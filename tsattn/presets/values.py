@@ -45,6 +45,7 @@ RANGES: dict[str, Range] = {
     "learning_rate": _NOT_NEGATIVE,
     "weight_decay": _NOT_NEGATIVE,
     "warm_up": _SHARE,
+    "trial": _SHARE,
     "clip": _POSITIVE,
     "validation": Range("from 0 to 0.9", lambda number: 0 <= number <= 0.9),
 }

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tsattn.models.beside import RidgeClassifier
-from tsattn.models.classifier import TransformerClassifier
+from tsattn.models.classifier import TRUST, TransformerClassifier
 from tsattn.training.resident import Batch, ResidentCases
 
 MOST_CASES = 4096
@@ -52,7 +52,15 @@ class Ridge:
     accuracy: float
 
 
-def fit_beside(model: TransformerClassifier, train: ResidentCases, seed: int, at_once: int = 64) -> Ridge:
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """What stands beside a transformer now. places: of the training cases, in the order of ridge.left_out."""
+
+    ridge: Ridge
+    places: NDArray[np.int64]
+
+
+def fit_beside(model: TransformerClassifier, train: ResidentCases, seed: int, at_once: int = 64) -> Fitted:
     """Fits in place what is beside the trained transformer, and how much that has to say beside it.
 
     On all training cases, or MOST_CASES of them drawn with `seed`. at_once: the most that go through the
@@ -61,13 +69,32 @@ def fit_beside(model: TransformerClassifier, train: ResidentCases, seed: int, at
     assert model.beside is not None
     drawn = np.random.default_rng(seed).permutation(len(train))[:MOST_CASES]
     ridge = _fit_ridge(model.beside, train, drawn)
+    places = _by_length(train, drawn)
+    seen, targets = said(model, train, places, at_once)
+    model.beside.say.fill_(_weigh(seen, ridge.left_out.to(seen), targets))
+    return Fitted(ridge=ridge, places=places)
+
+
+def said(
+    model: TransformerClassifier, cases: ResidentCases, places: NDArray[np.int64], at_once: int
+) -> tuple[Tensor, Tensor]:
+    """The transformer's own log-probabilities (N, classes) of the N cases at `places`, and their classes."""
     model.eval()
     with torch.inference_mode():
-        batches = [train.batch(some) for some in _parts(_by_length(train, drawn), min(64, at_once))]
+        batches = [cases.batch(some) for some in _parts(places, min(64, at_once))]
         logits = torch.cat([model.transformer(one.values, _observed(one)).float() for one in batches])
-        targets = torch.cat([batch.targets for batch in batches])
-        model.beside.say.fill_(_weigh(torch.log_softmax(logits, dim=1), ridge.left_out.to(logits), targets))
-    return ridge
+        return torch.log_softmax(logits, dim=1), torch.cat([batch.targets for batch in batches])
+
+
+def weigh_honestly(own: Tensor, beside: Tensor, targets: Tensor) -> float:
+    """What the transformer's log-probabilities count beside others, from cases that neither was fitted on.
+
+    The mean of SAYS, each as likely as it makes the classes of the cases: of few cases nearly the middle.
+    own, beside (cases, classes): log-probabilities; targets (cases,).
+    """
+    losses = [F.cross_entropy(TRUST * (say * own + beside), targets, reduction="sum").item() for say in SAYS]
+    likely = np.exp(min(losses) - np.array(losses))
+    return float(np.dot(likely, SAYS) / likely.sum())
 
 
 def _weigh(seen: Tensor, left_out: Tensor, targets: Tensor) -> float:

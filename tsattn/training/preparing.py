@@ -39,7 +39,8 @@ from tsattn.training.threads import threads_for
 class Prepared:
     """A training that is about to start.
 
-    split: places among the source's cases. stem: what names of its folders begin with. begun: whether the
+    split: places among the source's cases. groups: of the training cases, where some may not be torn apart.
+    stem: what names of its folders begin with. begun: whether the
     run folder is there already.
     """
 
@@ -49,6 +50,7 @@ class Prepared:
     train: Collection
     validation: Collection | None
     split: dict[str, list[int]]
+    groups: tuple[str, ...] | None = None
     stem: str = ""
     begun: bool = False
 
@@ -146,6 +148,7 @@ def prepare(
         train=divided.train,
         validation=divided.validation,
         split=divided.split,
+        groups=_groups(cut, divided),
     )
 
 
@@ -187,6 +190,7 @@ def prepare_again(run: Path, *, out: Path, allow_code: bool = False) -> Prepared
         train=divided.train,
         validation=divided.validation,
         split=split,
+        groups=_groups(cut, divided),
         begun=out == run,
     )
 
@@ -217,6 +221,11 @@ def _divided_again(
         split=dict(split),
         how="",
     )
+
+
+def _groups(cut: PreparedCases, divided: Divided) -> tuple[str, ...] | None:
+    groups = groups_of(cut)
+    return None if groups is None else tuple(groups[place] for place in divided.split["train"])
 
 
 def _fresh_model(config: RunConfig) -> TransformerClassifier:

@@ -88,7 +88,8 @@ def settle(
     if protocol.name == BEST_ON_TEST:
         return {**asked, "validation": 0.0}, replace(holding, test=True)
     if holding.fold is not None:
-        return {**asked, "validation": 0.0, "keep_epoch": "last"}, holding
+        settled_later = {} if holding.together is None else {"trial": 0.0}
+        return {**asked, "validation": 0.0, "keep_epoch": "last", **settled_later}, holding
     if holding.file is not None:
         if share is not None:
             raise InputError("--val-fraction and --val-file both say what is held out: type one of them.")

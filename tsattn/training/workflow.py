@@ -22,7 +22,6 @@ from tsattn.card import ModelCard
 from tsattn.config import RunConfig
 from tsattn.data.collection import Collection
 from tsattn.errors import CheckFailed, InputError, Interrupted
-from tsattn.models.classifier import TransformerClassifier
 from tsattn.models.memory import keep_freed_memory
 from tsattn.runs import abandon, begin_run, finish_run, held
 from tsattn.runs.files import METRICS, STATE
@@ -37,6 +36,7 @@ from tsattn.training.resident import ResidentCases, placed
 from tsattn.training.state import FILE, BorrowedStateFile, StateFile
 from tsattn.training.statistics import ranges, take_statistics
 from tsattn.training.tracking import reported
+from tsattn.training.trial import weigh_by_trial
 
 PACKAGES = ("torch", "numpy", "aeon", "pandas", "pyarrow", "onnx", "safetensors")
 
@@ -112,10 +112,10 @@ def train(
         state = StateFile(out / STATE, of=config.identity)
         with _saying_what_is_kept(out, state, company):
             result = training(reports.beside(watch), state=state)
-        metrics = _metrics(result, prepared)
-        if beside is not None:
-            model.beside = beside
-            metrics |= _fit_beside(model, train_cases, held_out, result, config.training.seed)
+            metrics = _metrics(result, prepared)
+            if beside is not None:
+                model.beside = beside
+                metrics |= _fit_beside(prepared, train_cases, held_out, result, asked_to_stop)
         finish_run(
             out,
             card=_card(prepared, result),
@@ -128,20 +128,28 @@ def train(
 
 
 def _fit_beside(
-    model: TransformerClassifier,
+    prepared: Prepared,
     train_cases: ResidentCases,
     held_out: ResidentCases | None,
     trained: Fit,
-    seed: int,
+    asked_to_stop: Callable[[], bool],
 ) -> dict[str, Any]:
     """Fits what stands beside the trained transformer; the metrics that so become others."""
+    model, training = prepared.model, prepared.config.training
     assert model.beside is not None
     begun = time.perf_counter()
-    ridge = fit_beside(model, train_cases, seed, trained.at_once)
+    fitted = fit_beside(model, train_cases, training.seed, trained.at_once)
+    by_trial = None
+    if training.trial:
+        by_trial = weigh_by_trial(prepared, train_cases, fitted, asked_to_stop, trained.at_once)
+    if by_trial is not None:
+        model.beside.say.fill_(by_trial.say)
+    ridge = fitted.ridge
     changed: dict[str, Any] = {
         "convolutions": {
             "left_out": {"loss": ridge.loss, "accuracy": ridge.accuracy},
             "say_of_transformer": model.beside.say.item(),
+            "cases_of_trial": 0 if by_trial is None else by_trial.cases,
         },
         "seconds": trained.history[-1].seconds + time.perf_counter() - begun,
     }
