@@ -164,6 +164,16 @@ class TestOwnScale:
         small = torch.sin(torch.arange(50) / 3)[None, None] * 1e-5
         torch.testing.assert_close(own_scale(small), own_scale(small * 1e6), rtol=0, atol=1e-5)
 
+    def test_a_mean_far_away_is_taken_out_whole(self) -> None:
+        """In whatever order it was added up: else engines and paddings disagree on a step of a barometer."""
+        torch.manual_seed(0)
+        values = 1000 + (torch.rand(50, 2, 97) < 0.3).float()
+        values[torch.rand(values.shape) < 0.2] = NAN
+        torch.testing.assert_close(own_scale(values.flip(2)).flip(2), own_scale(values), rtol=0, atol=5e-6)
+        seen = np.ma.masked_invalid(values.double().numpy())
+        exact = (seen - seen.mean(2, keepdims=True)) / seen.std(2, keepdims=True)
+        np.testing.assert_allclose(own_scale(values).numpy(), exact.filled(0), atol=2e-4)
+
     def test_a_constant_channel_is_zero(self) -> None:
         assert own_scale(torch.full((2, 3, 20), 7.1)).abs().max() < 0.2
         assert torch.equal(own_scale(torch.zeros(2, 3, 20)), torch.zeros(2, 3, 20))

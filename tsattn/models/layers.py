@@ -71,13 +71,15 @@ def own_scale(values: Tensor) -> Tensor:
 
     From values with NaN where not observed, because cases may differ in size by more digits than float32
     keeps beside a common mean. A std below LEAST_OWN of the channel's largest value is rounding, and
-    counts as that much.
+    counts as that much. What is left of the mean is taken out once more: of a channel far from zero, the
+    rounding of one large sum would be seen beside its deviation, and another order of adding would change it.
     """
     missing = values.isnan()
     filled = torch.where(missing, 0.0, values).clamp(-LARGEST, LARGEST)
     unit = filled / filled.abs().amax(dim=2, keepdim=True).clamp(min=1 / LARGEST)  # whose squares are finite
     count = (~missing).sum(dim=2, keepdim=True).clamp(min=1)
     centred = torch.where(missing, 0.0, unit - unit.sum(dim=2, keepdim=True) / count)
+    centred = torch.where(missing, 0.0, centred - centred.sum(dim=2, keepdim=True) / count)
     return centred / (centred.square().sum(dim=2, keepdim=True) / count).sqrt().clamp(min=LEAST_OWN)
 
 
