@@ -157,5 +157,11 @@ def test_an_ensemble_is_one_cell(data: Path, tmp_path: Path) -> None:
     written = [(place / "model.safetensors").stat().st_mtime_ns for place in places]
     assert transformer(work).metrics == cell.metrics
     assert [(place / "model.safetensors").stat().st_mtime_ns for place in places] == written
+    mine.write_text("ensemble: {members: 2, parts: 2}\n", "utf-8")
+    tiny = {**TINY, "epochs": 1, "convolutions": 0}
+    for protocol, settled in (("best-on-test", False), ("auto", True)):
+        at = tmp_path / protocol / "seed4"
+        transformer(replace(work, protocol=protocol, folder=str(at), asked=tiny))
+        assert ("settled" in json.loads((at / "members.json").read_text("utf-8"))) == settled
     with pytest.raises(InputError, match=r"judges single models, and preset .* makes one of"):
         refuse_parts_of_several(parse_protocol("kfold:3"), str(mine))

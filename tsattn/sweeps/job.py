@@ -82,10 +82,16 @@ class Job:
         """What the member, counted from 0, is not trained on."""
         from tsattn.training.holdout import BY_SHARE, Holding
 
-        ensemble = self._ensemble
-        if not ensemble.parts or self.protocol != "auto" or self.asked.get("validation") is not None:
+        if not self.parts:
             return BY_SHARE
-        return Holding(fold=(member, ensemble.parts), together=ensemble.seeds(self.seed)[0])
+        return Holding(fold=(member, self.parts), together=self._ensemble.seeds(self.seed)[0])
+
+    @property
+    def parts(self) -> int:
+        """Of TRAIN, each held out from one member; 0 where nothing is, or else is typed what is."""
+        if self.protocol != "auto" or self.asked.get("validation") is not None:
+            return 0
+        return self._ensemble.parts
 
     def first(self, place: Path) -> Path:
         """The run folder of the model at `place`, of an ensemble that of its first member."""

@@ -184,7 +184,8 @@ def _trained(
         _one(member, stopping, place / name, holding or job.held_out_of(number), finish)
         for number, (name, member) in enumerate(of_members.items())
     ]
-    settled = settle(place, list(of_members), allow_code=job.allow_code)
+    # What is held out to choose epochs, TEST for one, is not what settles an ensemble.
+    settled = settle(place, list(of_members), allow_code=job.allow_code) if job.parts else None
     write_members(place, list(of_members), ensemble=True, settled=settled)
     return {**found[0], **{name: sum(one[name] for one in found) for name in ("parameters", "seconds")}}
 
