@@ -18,6 +18,7 @@ from tsattn.data.columns import TableOptions
 from tsattn.data.sources import load_split
 from tsattn.data.splits import dealt
 from tsattn.errors import InputError
+from tsattn.models.attention import parts, registry
 from tsattn.models.classifier import TRUST
 from tsattn.runs import load_predictor, read_run, read_split_places
 from tsattn.training.settling import SAYS, TEMPERATURES, settle, settled
@@ -163,3 +164,39 @@ def test_a_spoilt_list_of_members(tmp_path: Path, spoilt: dict[str, Any]) -> Non
     (tmp_path / "members.json").write_text(json.dumps(content), "utf-8")
     with pytest.raises(InputError, match=r"members\.json: not a list of runs .* Type the training again"):
         read_run(tmp_path)
+
+
+COLD = """\
+from torch.nn import functional as F
+
+from tsattn.models.attention.contract import Mechanism
+from tsattn.models.attention.registry import core
+
+
+@core("chilly", summary="softmax at a low temperature", cost="N²", source="an example", option="T")
+class Chilly(Mechanism):
+    def __init__(self, heads, option=None):
+        super().__init__()
+
+    def forward(self, q, k, v, observed):
+        mask = None if observed is None else observed[:, None, None, :].expand(-1, 1, q.shape[2], -1)
+        return F.scaled_dot_product_attention(2 * q, k, v, attn_mask=mask)
+"""
+
+
+def test_members_of_an_attention_of_ones_own(
+    tsattn: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its user named the file, so what the folders hold of it needs no other word, also when typed again."""
+    ours = {part.name: part for part in parts() if part.origin is None}
+    (tmp_path / "chilly.py").write_text(COLD, "utf-8")
+    words = ["train", VOWELS, "--preset", "mine.yaml", "--threads", "1", "--seed", "1", "--out", "all"]
+    for _ in range(2):
+        monkeypatch.setattr(registry, "_PARTS", dict(ours))
+        done = tsattn(*words, "--attention", "chilly.py:chilly")
+        assert done.code == 0, done.err
+        assert "cases held out" in done.out
+    monkeypatch.setattr(registry, "_PARTS", dict(ours))
+    assert "type --allow-code" in tsattn("eval", "all").err
+    inside = tsattn("attention", "weights", "all", "--case", "0", "-o", "w.npz", "--allow-code")
+    assert f"Name one of its members, e.g. {Path('all') / 'seed2'}." in inside.err

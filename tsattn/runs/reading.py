@@ -41,7 +41,9 @@ class Run:
     def single(self) -> TransformerClassifier:
         """The model, to look inside it. InputError for an ensemble."""
         if isinstance(self.model, Ensemble):
-            raise InputError(f"{self.path}: an ensemble. Name one of its members, e.g. {self.path}/seed0.")
+            members = read_members(self.path)
+            one = self.path / (members.names[0] if members else "seed0")
+            raise InputError(f"{self.path}: an ensemble. Name one of its members, e.g. {one}.")
         return self.model
 
 
@@ -183,7 +185,10 @@ def record_test(path: Path, figures: Mapping[str, Any]) -> None:
 
 
 def _load_code(path: Path, config: RunConfig, allowed: bool) -> None:
-    """Registers the attentions of others that a run needs; a file only if unchanged and allowed."""
+    """Registers the attentions of others that a run needs; a file only if unchanged and allowed.
+
+    What this process has run already, because its user named the file, needs no other word.
+    """
     for code in config.code:
         if not code.file:
             find_installed(code, str(path))
@@ -198,7 +203,7 @@ def _load_code(path: Path, config: RunConfig, allowed: bool) -> None:
                 f"{place}: not the code that was trained with. Its sha256 is {found}, {CONFIG} says "
                 f"{code.sha256}. Put the original back, or train again."
             )
-        if not allowed:
+        if not allowed and not foreign.has_run(code):  # of a file that the user named as it trains
             raise InputError(
                 f"{path}: its attention '{code.part}' is code of its own, {place} (sha256 {found}). Reading "
                 "the run would run that code: read it first, then type --allow-code."

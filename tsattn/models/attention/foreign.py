@@ -147,6 +147,11 @@ def recorded(spec: str) -> tuple[Code, ...]:
     return tuple(codes)
 
 
+def has_run(code: Code) -> bool:
+    """Whether this process has run the file that registered this part, the very same bytes."""
+    return any(part.origin.file and part.origin.sha256 == code.sha256 for part in parts() if part.origin)
+
+
 def content_of(code: Code) -> bytes:
     """The content of the file that registered this part."""
     return next(part.origin.content for part in parts() if part.origin and part.origin.sha256 == code.sha256)
