@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import itertools
 from pathlib import Path
 
@@ -170,9 +171,10 @@ class TestOwnScale:
         values = 1000 + (torch.rand(50, 2, 97) < 0.3).float()
         values[torch.rand(values.shape) < 0.2] = NAN
         torch.testing.assert_close(own_scale(values.flip(2)).flip(2), own_scale(values), rtol=0, atol=5e-6)
-        seen = np.ma.masked_invalid(values.double().numpy())
-        exact = (seen - seen.mean(2, keepdims=True)) / seen.std(2, keepdims=True)
-        np.testing.assert_allclose(own_scale(values).numpy(), exact.filled(0), atol=2e-4)
+        seen = values.double()
+        centred = seen - seen.nanmean(2, keepdim=True)
+        exact = (centred / centred.square().nanmean(2, keepdim=True).sqrt()).nan_to_num(0).float()
+        torch.testing.assert_close(own_scale(values), exact, rtol=0, atol=2e-4)
 
     def test_a_constant_channel_is_zero(self) -> None:
         assert own_scale(torch.full((2, 3, 20), 7.1)).abs().max() < 0.2
@@ -235,6 +237,24 @@ class TestConvolutions:
         x = torch.randn(20, 2, 60)
         convolutions.place_thresholds(x, torch.ones(20, 60, dtype=torch.bool))
         means = convolutions(x, None)[0].mean(dim=0)
+        assert means.min() < 0.1
+        assert means.max() > 0.9
+        assert abs(means.mean().item() - 0.5) < 0.02
+
+    def test_a_part_of_long_series_places_them_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A few cases at a time, to the same thresholds; and by fewer timepoints, to about the same."""
+        torch.manual_seed(1)
+        x, seen = torch.randn(20, 2, 60), torch.rand(20, 60) < 0.9
+        x = torch.where(seen[:, None], x, 0.0)
+        placed = []
+        for timepoints, numbers in ((1 << 18, 1 << 24), (1 << 18, 50_000), (700, 50_000)):
+            monkeypatch.setattr("tsattn.models.convolutions.MOST_TIMEPOINTS", timepoints)
+            monkeypatch.setattr("tsattn.models.convolutions.MOST_NUMBERS", numbers)
+            placed.append(Convolutions(2, 1, 40, torch.Generator().manual_seed(1)))
+            placed[-1].place_thresholds(x, seen)
+        torch.testing.assert_close(placed[1].thresholds, placed[0].thresholds)
+        assert not torch.equal(placed[2].thresholds, placed[0].thresholds)
+        means = placed[2](x, seen)[0].mean(dim=0)
         assert means.min() < 0.1
         assert means.max() > 0.9
         assert abs(means.mean().item() - 0.5) < 0.02
@@ -329,6 +349,23 @@ class TestRidge:
         fit_beside(model, ResidentCases(train, train.classes, torch.device("cpu")), seed=0)
         assert model.beside is not None
         assert model.beside.say.item() < 0.2
+
+    def test_cases_in_which_nothing_is_observed_place_no_thresholds(self) -> None:
+        """Even where there are so few others that the first cases drawn are all empty."""
+        train = collection(200)
+        values = train.values.copy()
+        drawn = np.random.default_rng(0).permutation(200)
+        values[drawn[:190]] = NAN
+        model = TransformerClassifier(config(convolutions=700, dilations=1))
+        few = dataclasses.replace(train, values=values)
+        take_statistics(model, few)
+        fit_beside(model, ResidentCases(few, few.classes, torch.device("cpu")), seed=0)
+        assert model.beside is not None
+        assert model.beside.common.thresholds.std() > 0
+        values[:] = NAN
+        empty = dataclasses.replace(train, values=values)
+        ridge = fit_beside(model, ResidentCases(empty, empty.classes, torch.device("cpu")), seed=0)
+        assert ridge.weight.isfinite().all()
 
     def test_the_same_seed_gives_the_same_fit(self, fitted: TransformerClassifier) -> None:
         torch.manual_seed(0)

@@ -24,6 +24,10 @@ MOST_CHANNELS = 9
 SOFT, LEAST_SOFT = 0.02, 1e-4
 """Width of a threshold's ramp: as a share of the threshold, and at least of the response's deviation."""
 LEAST_HEIGHT, MOST_HEIGHT = 1e-3, 1e30
+MOST_TIMEPOINTS = 1 << 18
+"""That thresholds are placed by."""
+MOST_NUMBERS = 1 << 24
+"""Of responses that are there at once while thresholds are placed."""
 
 
 def all_kernels() -> Tensor:
@@ -104,20 +108,41 @@ class Convolutions(nn.Module):
         )
 
     def place_thresholds(self, x: Tensor, observed: Tensor) -> None:
-        """Puts the thresholds at quantiles of the responses to these cases, spread by the golden ratio."""
+        """Puts the thresholds at quantiles of the responses to these cases, spread by the golden ratio.
+
+        By up to MOST_TIMEPOINTS of those observed, spread evenly; where there are none they stay as they are.
+        """
         both = (x, first_differences(x, observed))
         _, many, responses = self.thresholds.shape
+        chosen = _spread(observed)
+        parts = torch.arange(len(x)).split(max(1, MOST_NUMBERS // (responses * x.shape[2])))
+        if not chosen.any():
+            return
         golden = (math.sqrt(5) + 1) / 2
         places = self.phase + torch.arange(responses * many, device=x.device) * golden
         share = (places % 1).reshape(responses, many)
         for dilation in range(len(self.channels)):
-            seen = self.responses(both, dilation).transpose(0, 1)[:, observed]  # (responses, timepoints)
+            each = [
+                self.responses((both[0][part], both[1][part]), dilation).transpose(0, 1)[:, chosen[part]]
+                for part in parts
+            ]
+            seen = torch.cat(each, dim=1)  # (responses, timepoints)
             ordered = seen.sort(dim=1).values
             found = ordered.gather(1, (share * (ordered.shape[1] - 1)).long())
             deviation = seen.std(dim=1, keepdim=True, correction=0).clamp(min=torch.finfo(x.dtype).tiny)
             ramp = SOFT * found.abs() + LEAST_SOFT * deviation
             self.thresholds[dilation] = found.T
             self.slopes[dilation] = (1 / ramp).clamp(max=1e30).T
+
+
+def _spread(observed: Tensor) -> Tensor:
+    """(B, T): up to MOST_TIMEPOINTS of the places that are True."""
+    places = observed.flatten().nonzero()[:, 0]
+    step = max(1.0, len(places) / MOST_TIMEPOINTS)
+    taken = (torch.arange(int(len(places) / step), device=places.device, dtype=torch.float64) * step).long()
+    chosen = torch.zeros_like(observed.flatten())
+    chosen[places[taken]] = True
+    return chosen.reshape(observed.shape)
 
 
 def _mean(of: Tensor, weights: Tensor | None) -> Tensor:

@@ -112,7 +112,8 @@ def _fit_ridge(model: RidgeClassifier, train: ResidentCases, drawn: NDArray[np.i
     by_length = _by_length(train, drawn)
     classes, common = len(train.class_counts), len(model.emphasis) // 2
     with torch.no_grad():
-        _place_thresholds(model, train.batch(drawn[:CASES_FOR_THRESHOLDS]).values)
+        seen = drawn[(train.lengths[drawn] > 1) | train.complete[drawn]]  # in others nothing is observed
+        _place_thresholds(model, train.batch(seen[:CASES_FOR_THRESHOLDS]).values)
         longest = int(train.lengths[drawn].max())
         at_once = max(1, AT_ONCE // model.common.largest(longest))
         batches = [train.batch(some) for some in _parts(by_length, at_once)]
