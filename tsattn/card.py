@@ -14,6 +14,13 @@ from tsattn.errors import InputError
 CARD_FORMAT = 1
 BEST_ON_TEST = "best-on-test"
 """Begins the protocol of a model whose epoch TEST has chosen, so that TEST says nothing of new cases."""
+EACH = "each: "
+"""Before the protocol of an ensemble's members."""
+
+
+def chosen_on_test(protocol: str) -> bool:
+    """Whether TEST has chosen the epoch of a model, or of the members of an ensemble, with that protocol."""
+    return (protocol.partition(EACH)[2] or protocol).startswith(BEST_ON_TEST)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss
 
+from tsattn.card import chosen_on_test
 from tsattn.data.splits import folds
 from tsattn.errors import InputError, Interrupted
 from tsattn.inference.cases import predict_all
@@ -161,7 +162,8 @@ def test_an_ensemble_is_one_cell(data: Path, tmp_path: Path) -> None:
     tiny = {**TINY, "epochs": 1, "convolutions": 0}
     for protocol, settled in (("best-on-test", False), ("auto", True)):
         at = tmp_path / protocol / "seed4"
-        transformer(replace(work, protocol=protocol, folder=str(at), asked=tiny))
+        cell = transformer(replace(work, protocol=protocol, folder=str(at), asked=tiny))
+        assert chosen_on_test(cell.protocol) == (protocol == "best-on-test"), cell.protocol
         assert ("settled" in json.loads((at / "members.json").read_text("utf-8"))) == settled
     with pytest.raises(InputError, match=r"judges single models, and preset .* makes one of"):
         refuse_parts_of_several(parse_protocol("kfold:3"), str(mine))

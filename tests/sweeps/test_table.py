@@ -161,10 +161,10 @@ def test_enough_data_sets_name_who_differs() -> None:
     assert any("Not told apart from softmax" in said and ": sh." in said for said in one.says)
 
 
-def test_best_on_test_is_marked_and_ranked_only_if_asked() -> None:
-    flattered = [
-        cell(data, "bn", accuracy=0.9, protocol="best-on-test: epoch 3 of 40") for data in ("A", "B")
-    ]
+@pytest.mark.parametrize("before", ["", "ensemble of 5, each: "])
+def test_best_on_test_is_marked_and_ranked_only_if_asked(before: str) -> None:
+    protocol = f"{before}best-on-test: epoch 3 of 40"
+    flattered = [cell(data, "bn", accuracy=0.9, protocol=protocol) for data in ("A", "B")]
     some = [cell(data, method) for data in ("A", "B") for method in ("softmax", "bn")] + flattered
     honest = compare(some)
     assert "bn †" not in honest.ranks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -144,9 +145,39 @@ def test_what_is_typed_goes_before_the_parts(tsattn: Command, words: list[str]) 
 
 def test_an_ensemble_is_not_calibrated_on_what_it_was_trained_on(tsattn: Command) -> None:
     assert tsattn("train", VOWELS, "--preset", "mine.yaml", "--threads", "1", "--out", "all").code == 0
-    refused = tsattn("export", "onnx", "all", "--temperature", "--calibrate", VOWELS)
+    assert tsattn("data", "convert", VOWELS, "--split", "train", "-o", "same.npz").code == 0
+    for called in (VOWELS, "same.npz"):
+        refused = tsattn("export", "onnx", "all", "--temperature", "--calibrate", called)
+        assert refused.code == 2
+        assert f"--temperature: {called} was trained on" in refused.err
+
+
+def test_a_folder_of_members_that_is_not_whole(tsattn: Command, tmp_path: Path) -> None:
+    words = ["train", VOWELS, "--preset", "mine.yaml", "--threads", "1", "--out", "all"]
+    assert tsattn(*words).code == 0
+    folder = tmp_path / "all"
+    listed = (folder / "members.json").read_bytes()
+    weights = {place: place.read_bytes() for place in folder.glob("*/model.safetensors")}
+
+    (folder / "members.json").unlink()  # as a kill leaves it before the last line
+    for reading in (["eval", "all"], ["show", "all"], ["train", "--resume", "all"]):
+        refused = tsattn(*reading)
+        assert refused.code == 2
+        assert "all: holds several runs (seed0, seed1) and is none itself. Type their training" in refused.err
+    shutil.rmtree(folder / "seed1")
+    (folder / "members.json").write_bytes(listed)
+    assert "members.json: names seed1, which is not there. Put it back" in tsattn("eval", "all").err
+    assert tsattn(*words).code == 0
+    assert (folder / "members.json").read_bytes() == listed
+    assert {place: place.read_bytes() for place in folder.glob("*/model.safetensors")} == weights
+
+    other = ["BasicMotions", "--preset", "mine.yaml", "--threads", "1", "--seed", "1", "--out", "other"]
+    assert tsattn("train", *other).code == 0
+    shutil.move(tmp_path / "other" / "seed2", folder)
+    (folder / "members.json").write_bytes(listed.replace(b"seed1", b"seed2"))
+    refused = tsattn("show", "all")
     assert refused.code == 2
-    assert "was trained on" in refused.err
+    assert "names seed2, whose classes or channels are not those of seed0" in refused.err
 
 
 @pytest.mark.parametrize("parts", [1, 4])
@@ -156,7 +187,15 @@ def test_too_few_parts(parts: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "spoilt", [{"say": -1}, {"temperature": 0}, {"temperature": float("inf")}, {"say": "much"}, {"more": 1}]
+    "spoilt",
+    [
+        {"say": -1},
+        {"temperature": 0},
+        {"temperature": float("inf")},
+        {"say": "much"},
+        {"say": 1e300},
+        {"more": 1},
+    ],
 )
 def test_a_spoilt_list_of_members(tmp_path: Path, spoilt: dict[str, Any]) -> None:
     good = {"say": 1.0, "temperature": 1.0, "cases": 3, "loss": 0.1, "accuracy": 1.0}

@@ -68,7 +68,7 @@ def evaluate(
 
     A run folder and the model file exported from it give the same figures.
     """
-    from tsattn.card import BEST_ON_TEST
+    from tsattn.card import BEST_ON_TEST, chosen_on_test
     from tsattn.cli import console
     from tsattn.cli.eval_several import draw_members, judge_members
     from tsattn.cli.model_source import read_split
@@ -115,7 +115,7 @@ def evaluate(
     if members is not None:
         draw_members(members, f"{model}, each run")
     if whole is not None:
-        stamp = f" — {BEST_ON_TEST}" if whole.predictor.card.protocol.startswith(BEST_ON_TEST) else ""
+        stamp = f" — {BEST_ON_TEST}" if chosen_on_test(whole.predictor.card.protocol) else ""
         show_report(whole.report, f"{model} on {whole.part.origin}{stamp}", whole.predictor.provider)
         if heads:
             show_heads(whole.layers)

@@ -10,6 +10,7 @@ import numpy as np
 from tsattn.config import TEST
 from tsattn.data.collection import Collection
 from tsattn.data.columns import TableOptions
+from tsattn.data.describe import shared_cases
 from tsattn.data.heads import is_table
 from tsattn.data.preparation import Preparation, prepare_cases
 from tsattn.data.sources import load_file, load_split
@@ -93,9 +94,17 @@ def calibration_cases(run: Run, source: str) -> RealCases:
     """The cases of --calibrate; of a named set those of TRAIN."""
     cases = _as_trained(run, _named(run, source))
     same = source == run.config.source  # members and runs with held-out cases were trained on a part of it
-    return RealCases(
-        cases=cases, origin=source, trained_on=same or cases.fingerprint() == run.card.fingerprint
-    )
+    known = same or cases.fingerprint() == run.card.fingerprint or _stand_in_train(run, cases)
+    return RealCases(cases=cases, origin=source, trained_on=known)
+
+
+def _stand_in_train(run: Run, cases: Collection) -> bool:
+    """Whether all of the cases do, whatever they are called; False where TRAIN is not there any more."""
+    try:
+        train = proving_cases(run, None)
+    except InputError:
+        return False
+    return len(shared_cases(train, cases)) == len(cases)
 
 
 def _named(run: Run, source: str, split: str = "train") -> Collection:

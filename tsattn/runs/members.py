@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,15 +15,17 @@ from tsattn.runs.files import MEMBERS
 
 SMALLEST = 1e-30
 """Of a probability before its logarithm."""
+MOST = 1e6
+"""That transformers can count, and of a temperature; far outside of what cases settle."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:
     """What an ensemble takes from cases of TRAIN, each held out from one of its members.
 
-    say: what the transformers count beside what is beside them, 0 or more. temperature: what every member's
-    logits are divided by, above 0. cases: that said so; loss (nats) and accuracy in [0, 1]: of the one member
-    that was trained without the case, so the ensemble's are better.
+    say: what the transformers count beside what is beside them, from 0. temperature: what every member's
+    logits are divided by, from 1 / MOST; both up to MOST. cases: that said so; loss (nats) and accuracy in
+    [0, 1]: of the one member that was trained without the case, so the ensemble's are better.
     """
 
     say: float
@@ -34,7 +35,7 @@ class Settled:
     accuracy: float
 
     def __post_init__(self) -> None:
-        if not (0 <= self.say < math.inf and 0 < self.temperature < math.inf):
+        if not (0 <= self.say <= MOST and 1 / MOST <= self.temperature <= MOST):
             raise ValueError(f"say {self.say} and temperature {self.temperature} cannot be")
 
 
@@ -83,10 +84,15 @@ def read_members(path: Path) -> Members | None:
         names = tuple(str(name) for name in content["members"])
         ensemble = bool(content["ensemble"])
         settled = None if content.get("settled") is None else Settled(**content["settled"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{place}: not a list of runs ({error}). Type the training again to mend it."
         ) from None
     if not names or any(Path(name).name != name for name in names):
         raise InputError(f"{place}: it names no runs beside it. Type the training again to mend it.")
+    if missing := [name for name in names if not (path / name).is_dir()]:
+        raise InputError(
+            f"{place}: names {missing[0]}, which is not there. Put it back, or type the training again, "
+            "which trains what is missing."
+        )
     return Members(names=names, ensemble=ensemble, settled=settled)

@@ -15,14 +15,14 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from tsattn.card import ModelCard
+from tsattn.card import EACH, ModelCard
 from tsattn.config import RunConfig
 from tsattn.errors import InputError
 from tsattn.models.attention import foreign
 from tsattn.models.attention.installed import find_installed
 from tsattn.models.classifier import Probabilities, TransformerClassifier
 from tsattn.models.devices import resolve_device
-from tsattn.runs.files import CARD_KEY, CODE, CONFIG, METRICS, SPLIT, STATE, WEIGHTS
+from tsattn.runs.files import CARD_KEY, CODE, CONFIG, MEMBERS, METRICS, SPLIT, STATE, WEIGHTS
 from tsattn.runs.members import Ensemble, Members, read_members
 
 
@@ -103,10 +103,10 @@ def read_card(path: Path) -> ModelCard:
 def _own_card(path: Path) -> ModelCard:
     """The card of one finished run, with the test split's figures."""
     if not is_finished(path):
+        if not (path / STATE).is_dir():
+            raise _no_run(path, WEIGHTS)
         raise InputError(
             f"{path}: its training has not ended. `tsattn train --resume {path}` goes on with it."
-            if (path / STATE).is_dir()
-            else f"{path}: not a whole run folder, {WEIGHTS} is missing. Train again with another --out."
         )
     where = str(path / WEIGHTS)
     try:
@@ -117,13 +117,30 @@ def _own_card(path: Path) -> ModelCard:
     return dataclasses.replace(card, test=_metrics(path).get("test", {}))
 
 
+def _no_run(path: Path, missing: str) -> InputError:
+    """Of a folder in which that file is missing."""
+    runs = sorted(one.parent.name for one in path.glob(f"*/{CONFIG}"))
+    return InputError(
+        f"{path}: holds several runs ({', '.join(runs)}) and is none itself. Type their training again as it "
+        "was typed, which goes on with what has not ended, or name one of them."
+        if runs
+        else f"{path}: not a whole run folder, {missing} is missing. Train again with another --out."
+    )
+
+
 def _card_together(path: Path, members: Members, cards: list[ModelCard]) -> ModelCard:
     if not members.ensemble:
         raise InputError(
             f"{path}: holds {len(members.names)} runs and no model of its own. Name one of them, e.g. "
             f"{path / members.names[0]}, or type the training again with --ensemble."
         )
-    protocol = f"ensemble of {len(cards)}, each: {cards[0].protocol}"
+    for name, card in zip(members.names, cards, strict=True):
+        if (card.classes, card.channels) != (cards[0].classes, cards[0].channels):
+            raise InputError(
+                f"{path / MEMBERS}: names {name}, whose classes or channels are not those of "
+                f"{members.names[0]}, so they are no one model. Type the training again to mend it."
+            )
+    protocol = f"ensemble of {len(cards)}, {EACH}{cards[0].protocol}"
     return dataclasses.replace(cards[0], protocol=protocol, test=_metrics(path).get("test", {}))
 
 
@@ -147,9 +164,7 @@ def read_config(path: Path, *, allow_code: bool = False) -> RunConfig:
     if not path.is_dir():
         raise InputError(f"{path}: no such run folder. `tsattn train SOURCE --out {path}` would make it.")
     if not (path / CONFIG).is_file():
-        raise InputError(
-            f"{path}: not a whole run folder, {CONFIG} is missing. Train again with another --out."
-        )
+        raise _no_run(path, CONFIG)
     try:
         text = (path / CONFIG).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

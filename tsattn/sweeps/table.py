@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tsattn.card import BEST_ON_TEST
+from tsattn.card import chosen_on_test
 from tsattn.errors import InputError
 from tsattn.sweeps.cell import METRICS, Cell
 from tsattn.sweeps.comparison import (
@@ -121,7 +121,7 @@ def label_of(cell: Cell, folds: int) -> str:
 def _standing(cell: Cell) -> Standing:
     if cell.folds:
         return "cross-validated"
-    return "best-on-test" if cell.protocol.startswith(BEST_ON_TEST) else "honest"
+    return "best-on-test" if chosen_on_test(cell.protocol) else "honest"
 
 
 def _folds(done: Sequence[Cell]) -> int:
