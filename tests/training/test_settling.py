@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 import torch
 from commands import Command, command_in
+from safetensors.torch import load_file
 from torch.nn import functional as F
 
 from tsattn.config import EnsembleConfig
@@ -150,6 +151,25 @@ def test_an_ensemble_is_not_calibrated_on_what_it_was_trained_on(tsattn: Command
         refused = tsattn("export", "onnx", "all", "--temperature", "--calibrate", called)
         assert refused.code == 2
         assert f"--temperature: {called} was trained on" in refused.err
+
+
+def test_nothing_of_a_member_is_of_cases_that_it_holds_out(tsattn: Command, tmp_path: Path) -> None:
+    """Statistics, thresholds, transformer and ridge stay the same to the last bit when those are others."""
+    assert tsattn("data", "convert", VOWELS, "--split", "train", "-o", "x.npz").code == 0
+    arrays = dict(np.load(tmp_path / "x.npz"))
+    weights = []
+    for out in ("before", "after"):
+        assert tsattn("train", "x.npz", "--preset", "mine.yaml", "--threads", "1", "--out", out).code == 0
+        found = load_file(tmp_path / out / "seed0" / "model.safetensors")
+        other = load_file(tmp_path / out / "seed1" / "model.safetensors")
+        weights.append((found, other))
+        held_out = read_split_places(tmp_path / out / "seed0")["validation"]
+        arrays["X"][held_out] = 1e4 - 50 * arrays["X"][held_out] ** 2
+        np.savez(tmp_path / "x.npz", **arrays)
+    (before, others_before), (after, others_after) = weights
+    assert any(name.startswith("beside.common.thresholds") for name in before)
+    assert [name for name in before if not torch.equal(before[name], after[name])] == []
+    assert not torch.equal(others_before["beside.weight"], others_after["beside.weight"])
 
 
 def test_a_folder_of_members_that_is_not_whole(tsattn: Command, tmp_path: Path) -> None:
