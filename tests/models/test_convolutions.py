@@ -364,8 +364,8 @@ class TestRidge:
         assert model.beside.common.thresholds.std() > 0
         values[:] = NAN
         empty = dataclasses.replace(train, values=values)
-        ridge = fit_beside(model, ResidentCases(empty, empty.classes, torch.device("cpu")), seed=0)
-        assert ridge.weight.isfinite().all()
+        fitted = fit_beside(model, ResidentCases(empty, empty.classes, torch.device("cpu")), seed=0)
+        assert fitted.ridge.weight.isfinite().all()
 
     def test_the_same_seed_gives_the_same_fit(self, fitted: TransformerClassifier) -> None:
         torch.manual_seed(0)
