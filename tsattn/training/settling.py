@@ -37,25 +37,39 @@ def settle(folder: Path, names: Sequence[str], *, allow_code: bool = False) -> S
 
 
 def settled(own: Tensor, beside: Tensor, targets: Tensor) -> Settled:
-    """The say and the temperature of the lowest cross-entropy.
+    """The mean of SAYS by how likely each makes the classes, and the temperature that suits it best.
+
+    So few cases lead to a middling say and many to the best one.
 
     own, beside (cases, classes): log-probabilities of the transformers and of what is beside them, or zeros
     where nothing is; targets (cases,). A share of 1 / (cases + 1) of a target counts as spread over all
     classes: few cases that were all right are no reason to be sure.
     """
-    doubt = 1 / (len(targets) + 1)
     alone = not beside.any()
-    best = Settled(say=1.0, temperature=1.0, cases=len(targets), loss=float("inf"), accuracy=0.0)
-    for say in (1.0,) if alone else SAYS:
-        logits = own if alone else TRUST * (say * own + beside)
-        right = (logits.argmax(dim=1) == targets).double().mean().item()
-        for temperature in TEMPERATURES:
-            loss = F.cross_entropy(logits / temperature, targets, label_smoothing=doubt).item()
-            if loss < best.loss:
-                best = Settled(
-                    say=say, temperature=temperature, cases=len(targets), loss=loss, accuracy=right
-                )
-    return best
+    says = np.array([1.0] if alone else SAYS)
+    losses = np.array([_losses(_logits(own, beside, say, alone), targets) for say in says])
+    likely = np.exp(len(targets) * (losses.min() - losses)).sum(axis=1)
+    say = float(likely @ says / likely.sum())
+    logits = _logits(own, beside, say, alone)
+    of_say = _losses(logits, targets)
+    return Settled(
+        say=say,
+        temperature=TEMPERATURES[int(np.argmin(of_say))],
+        cases=len(targets),
+        loss=min(of_say),
+        accuracy=(logits.argmax(dim=1) == targets).double().mean().item(),
+    )
+
+
+def _logits(own: Tensor, beside: Tensor, say: float, alone: bool) -> Tensor:
+    """As a member has them whose transformer counts so much."""
+    return own if alone else TRUST * (say * own + beside)
+
+
+def _losses(logits: Tensor, targets: Tensor) -> list[float]:
+    """Mean cross-entropy at each of TEMPERATURES."""
+    doubt = 1 / (len(targets) + 1)
+    return [F.cross_entropy(logits / each, targets, label_smoothing=doubt).item() for each in TEMPERATURES]
 
 
 def _said(folder: Path, names: Sequence[str], allow_code: bool) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
