@@ -55,7 +55,7 @@ def test_every_case_of_train_is_answered_by_a_model_that_has_not_seen_it(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = job(data, tmp_path / "cells" / "X" / "bn" / "seed4")
-    stops = iter([False] * 12)  # a look a step, six steps a part: it is stopped in the third
+    stops = iter([False] * 17)  # a look a step, six steps a part and two of its trial: stopped in the third
     with monkeypatch.context() as patch:
         patch.setattr(trained, "bool", lambda _: next(stops, True), raising=False)
         with pytest.raises(Interrupted):

@@ -193,7 +193,7 @@ def test_a_folder_of_members_that_is_not_whole(tsattn: Command, tmp_path: Path) 
     for reading in (["eval", "all"], ["show", "all"], ["train", "--resume", "all"]):
         refused = tsattn(*reading)
         assert refused.code == 2
-        assert "all: holds several runs (seed0, seed1) and is none itself. Type their training" in refused.err
+        assert "is missing; it holds the runs seed0, seed1. Name one of them; if" in refused.err
     shutil.rmtree(folder / "seed1")
     (folder / "members.json").write_bytes(listed)
     assert "members.json: names seed1, which is not there. Put it back" in tsattn("eval", "all").err

@@ -25,6 +25,9 @@ from tsattn.models.devices import resolve_device
 from tsattn.runs.files import CARD_KEY, CODE, CONFIG, MEMBERS, METRICS, SPLIT, STATE, WEIGHTS
 from tsattn.runs.members import Ensemble, Members, read_members
 
+MOST_NAMED = 5
+"""Runs that a message names."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -120,9 +123,10 @@ def _own_card(path: Path) -> ModelCard:
 def _no_run(path: Path, missing: str) -> InputError:
     """Of a folder in which that file is missing."""
     runs = sorted(one.parent.name for one in path.glob(f"*/{CONFIG}"))
+    named = ", ".join(runs[:MOST_NAMED]) + ", …" * (len(runs) > MOST_NAMED)
     return InputError(
-        f"{path}: holds several runs ({', '.join(runs)}) and is none itself. Type their training again as it "
-        "was typed, which goes on with what has not ended, or name one of them."
+        f"{path}: not a run folder, {missing} is missing; it holds the runs {named}. Name one of them; if they "
+        "are to be one model, type their training again as it was typed, which goes on with what has not ended."
         if runs
         else f"{path}: not a whole run folder, {missing} is missing. Train again with another --out."
     )
