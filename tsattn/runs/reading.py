@@ -125,8 +125,8 @@ def _no_run(path: Path, missing: str) -> InputError:
     runs = sorted(one.parent.name for one in path.glob(f"*/{CONFIG}"))
     named = ", ".join(runs[:MOST_NAMED]) + ", …" * (len(runs) > MOST_NAMED)
     return InputError(
-        f"{path}: not a run folder, {missing} is missing; it holds the runs {named}. Name one of them; if they "
-        "are to be one model, type their training again as it was typed, which goes on with what has not ended."
+        f"{path}: not a run folder, {missing} is missing; it holds the runs {named}. Name one of them; if "
+        "they are to be one model, type their training again, which goes on with what has not ended."
         if runs
         else f"{path}: not a whole run folder, {missing} is missing. Train again with another --out."
     )
