@@ -25,7 +25,7 @@ class Settled:
 
     say: what the transformers count beside what is beside them, from 0. temperature: what every member's
     logits are divided by, from 1 / MOST; both up to MOST. cases: that said so; loss (nats) and accuracy in
-    [0, 1]: of the one member that was trained without the case, so the ensemble's are better.
+    [0, 1]: of the one member that was trained without the case, not of the ensemble.
     """
 
     say: float
